@@ -16,7 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Bounds of the approvals in the status, and of what a refusal quotes.
+// maxApprovals bounds the approvals in the status, maxApprovalName the name of an approver in bytes, and maxApprovalQuote the characters of
+// an annotation that a refusal quotes.
 const (
 	maxApprovals     = 32
 	maxApprovalName  = 512
@@ -38,8 +39,8 @@ func keysOfException(e *v1alpha1.GateException) map[string]string {
 	return map[string]string{"generation": strconv.FormatInt(e.Generation, 10), "uid": string(e.UID)}
 }
 
-// CheckApproval returns an error unless the value of the annotation approves the current version of the exception. The error continues a
-// sentence about the approval.
+// CheckApproval returns an error unless the value of the annotation approves the current version of the exception. The error text completes
+// a sentence about the approval.
 func CheckApproval(e *v1alpha1.GateException, value string) error {
 	v, err := annotations.ApproveException.Parse(value)
 	if err != nil {
@@ -55,8 +56,8 @@ func CheckApproval(e *v1alpha1.GateException, value string) error {
 }
 
 // HandleApprovals copies the approvals of the current version from the annotations to the status, because Flux removes annotations that
-// kubectl has added to an object in Git. It returns the new approvals, and those that an edit of the spec has voided. If stamped is false,
-// the API server does not stamp approvers, and no new approval counts.
+// kubectl has added to an object in Git. It returns the new approvals, and the approvals that an edit of the spec has voided. If stamped is
+// false, the API server does not stamp approvers, and no new approval counts.
 func HandleApprovals(e *v1alpha1.GateException, now time.Time, stamped bool) (approved, voided []v1alpha1.Approval) {
 	if e.ExpiredBy(now) {
 		return nil, nil // the approvers are kept for audit
@@ -119,7 +120,7 @@ func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return g.RequiredExceptionApprovals()
 }
 
-// waiting returns the message that an exception lacks approvals.
+// waiting returns the message for an exception that lacks approvals.
 func waiting(g *v1alpha1.Gate, e *v1alpha1.GateException) string {
 	authors := authorsOf(e)
 	if len(authors) == 0 {

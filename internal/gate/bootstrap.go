@@ -16,9 +16,9 @@ var BootstrapKinds = []string{sourcev1.GitRepositoryKind, sourcev1.OCIRepository
 // Bootstrap is the default name and namespace of these objects.
 const Bootstrap = "flux-system"
 
-// HoldsBootstrap returns the indices of the entries in spec.targets that match the objects from which Flux applies the cluster, by their
-// default names. While such a Gate is closed, Flux applies no commit, not even one that opens the Gate. Entries that select by labels of
-// objects or namespaces are ignored, because the labels are unknown here. The policy gating-bootstrap has the same rule.
+// HoldsBootstrap returns the indices of the entries in spec.targets that match, by default name, the objects from which Flux applies the
+// cluster. While such a Gate is closed, Flux applies no commit, not even one that opens the Gate. Entries that select by labels of objects
+// or namespaces are ignored, because the labels are unknown here. The policy gating-bootstrap applies the same rule.
 func HoldsBootstrap(g *v1alpha1.Gate) (entries []int) {
 	for i := range g.Spec.Targets {
 		ref := &g.Spec.Targets[i]

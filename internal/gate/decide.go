@@ -17,26 +17,27 @@ import (
 // Decision is the state of a Gate at an instant, in API types.
 type Decision struct {
 	State v1alpha1.State
-	// Reason and Message are those of the condition Opened.
+	// Reason and Message are for the condition Opened.
 	Reason, Message string
-	// By is the name of the period or exception that decided, empty if none did. Event is the name of its calendar event.
+	// By is the name of the deciding period or exception, empty if neither decided. Event is the name of the period's calendar event, empty if
+	// there is none.
 	By, Event string
 	// Next is the next change of state, nil if none is known.
 	Next *v1alpha1.Transition
 	// Recheck is when State or Reason may change, zero if no change is known.
 	Recheck time.Time
-	// RequestedAt and ResetToDefaultAt are those of the request in force, or of the last one if none is.
+	// RequestedAt and ResetToDefaultAt are from the request in force, or from the last request if none is in force.
 	RequestedAt, ResetToDefaultAt *metav1.Time
 	// Request is the request that decided the state, nil if no request did.
 	Request *ledger.Request
-	// Errors are the errors of an invalid spec.
+	// Errors lists the errors of an invalid spec.
 	Errors field.ErrorList
-	// Broken are the calendars that cannot be read.
+	// Broken lists the calendars that cannot be read.
 	Broken []timetable.BrokenCalendar
 }
 
-// Decide returns the decision on a Gate at an instant. It depends on the spec, the accepted requests, the recorded state of the
-// dependencies, and the exceptions that count; if the spec is invalid, also on the last state. All calendars count as broken.
+// Decide returns the decision on a Gate at an instant. The decision depends on the spec, the accepted requests, the recorded state of the
+// dependencies, and the exceptions that count. If the spec is invalid, it also depends on the last state. All calendars count as broken.
 func Decide(g *v1alpha1.Gate, now time.Time, exceptions ...*v1alpha1.GateException) Decision {
 	return NewSnapshot(g, nil, exceptions...).Decide(now)
 }
@@ -88,8 +89,8 @@ func (in *Snapshot) Decide(now time.Time) Decision {
 	return d
 }
 
-// Intervals yields the states of a Gate with its exceptions between two instants, as schedule.Plan.Intervals does. All calendars count as
-// broken.
+// Intervals returns the states of a Gate between two instants, with its exceptions, as schedule.Plan.Intervals does. It returns the errors
+// of an invalid spec. All calendars count as broken.
 func Intervals(g *v1alpha1.Gate, from, until time.Time, exceptions ...*v1alpha1.GateException) (iter.Seq[schedule.Interval], field.ErrorList) {
 	return NewSnapshot(g, nil, exceptions...).Intervals(from, until)
 }
@@ -103,7 +104,7 @@ func (in *Snapshot) Intervals(from, until time.Time) (iter.Seq[schedule.Interval
 	return plan.Intervals(from, until), nil
 }
 
-// Plan returns the plan of a Gate between two instants, with all requests in force or planned. A nil budget means a new budget of
+// Plan returns the plan of a Gate between two instants, with all requests that are in force or planned. A nil budget means a new budget of
 // schedule.DecisionLookups.
 func (in *Snapshot) Plan(from, until time.Time, budget *schedule.Budget) (*schedule.Plan, field.ErrorList) {
 	compiled := in.compile()
@@ -120,7 +121,7 @@ func (in *Snapshot) byItself(at time.Time) v1alpha1.State {
 	return v1alpha1.State(in.compile().Plan(counting(in.Gate, in.Exceptions, at), nil, nil, nil).State(at).String())
 }
 
-// Withheld returns the decision to keep a Gate closed that would open, because the API server's time is unknown.
+// Withheld returns a decision that keeps the Gate closed, because the API server's time is unknown. Use it for a Gate that would open.
 func (d Decision) Withheld() Decision {
 	d.State, d.Reason, d.By, d.Event, d.Next, d.Request = v1alpha1.StateClosed, v1alpha1.TimeUnknownReason, "", "", nil, nil
 	d.Message = msgTimeUnknown

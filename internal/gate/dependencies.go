@@ -28,7 +28,7 @@ const (
 	maxReadyExpr = 4096
 )
 
-// readyExpr compiles an expression with the variables of dependsOn in a Kustomization. The result is cached.
+// readyExpr compiles an expression. The variables are the same as in spec.dependsOn of a Kustomization. The result is cached.
 func readyExpr(text string) (*expression.Bool, error) {
 	compiled, err := expression.NewBool(text, expression.OfDependency...)
 	if err != nil {
@@ -67,7 +67,7 @@ func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 }
 
 // EvaluateReadyExpr evaluates the readyExpr of a dependency. If the result is not true, message says why. dep and self are the contents of
-// the dependency and of the Gate; dep is nil if the dependency does not exist, which is never ready.
+// the dependency and of the Gate. dep is nil if the dependency does not exist. Such a dependency is never ready.
 func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr string) (ready bool, message string) {
 	if dep == nil {
 		return false, msgDependencyMissing
@@ -155,8 +155,8 @@ func closesInvalid(g *v1alpha1.Gate) string {
 	})
 }
 
-// firstOf returns a message about the first dependency for which whyNot returns a reason, and the number of others. It is empty if there is
-// none.
+// firstOf returns a message with the first dependency that is not ready according to whyNot, the reason, and the number of other such
+// dependencies. It is empty if whyNot returns no reason for any dependency.
 func firstOf(g *v1alpha1.Gate, whyNot func(*v1alpha1.DependencyReference) string) string {
 	first, more := "", 0
 	for i := range g.Spec.DependsOn {

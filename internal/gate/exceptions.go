@@ -16,9 +16,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// counting returns the exceptions of a Gate that have enough approvals and have neither ended nor been deleted, in their order of
-// precedence: first those that only close, then the others, newest first. Exceptions that were created in the same second are ordered by
-// name.
+// counting returns the exceptions of a Gate that have enough approvals, have not ended and are not being deleted, in order of precedence.
+// Exceptions that only close come first. In both groups, newer exceptions come first, and exceptions created in the same second are ordered
+// by name.
 func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) []*v1alpha1.GateException {
 	var counts []*v1alpha1.GateException
 	for _, e := range exceptions {
@@ -41,7 +41,7 @@ func counting(g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.T
 	return counts
 }
 
-// IsOf returns whether an exception refers to a Gate of its namespace.
+// IsOf returns whether an exception refers to a Gate, which must be in the same namespace.
 func IsOf(g *v1alpha1.Gate, e *v1alpha1.GateException) bool {
 	return e.Namespace == g.Namespace && e.Spec.GateRef.Name == g.Name
 }
@@ -50,10 +50,10 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exceptions that apply at now: the valid ones up to and including the first that can open. Later ones are ignored,
-// unless that one is broken and cannot close: then the next one applies, too, if it may close.
+// applying returns the exceptions that apply at p.now: the valid exceptions up to and including the first that can open. If that exception
+// is broken and cannot close, the next one also applies if it may close. All later exceptions are ignored.
 func (p *peers) applying() (apply []*v1alpha1.GateException) {
-	first := true // of those that can open
+	first := true // no exception that can open has been seen yet
 	for _, e := range p.counts {
 		if !isValidAt(e, p.now) {
 			continue
@@ -89,18 +89,18 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 	return next
 }
 
-// peers has the exceptions of a Gate at an instant, to decide on each of them.
+// peers holds the exceptions of a Gate at an instant. The decision on one exception depends on the others.
 type peers struct {
 	gate      *v1alpha1.Gate
 	timetable *timetable.Timetable
-	// notReady is why the exceptions have no effect, empty if they have.
+	// notReady is why the exceptions have no effect, empty if they have one.
 	notReady string
 	counts   []*v1alpha1.GateException
 	// refused returns the names of the exceptions with a refused lead time.
 	refused func() []string
 	// leadErrors returns the errors of the refused leads by exception name.
 	leadErrors func() map[string]field.ErrorList
-	// apply has the exceptions that apply.
+	// apply lists the exceptions that apply, see applying.
 	apply []*v1alpha1.GateException
 	now   time.Time
 }
@@ -113,8 +113,8 @@ func (in *Snapshot) peers(now time.Time) *peers {
 	return p
 }
 
-// recheck returns when the decision on an exception may change: when it, an exception that overlaps with it, or one that counts towards the
-// limit begins or ends. It is zero for never.
+// recheck returns when the decision on an exception may change, zero for never. That is the next start or end of the exception, of an
+// overlapping one, or of one that counts towards the limit.
 func (p *peers) recheck(e *v1alpha1.GateException) time.Time {
 	related := []*v1alpha1.GateException{e}
 	for i, other := range p.counts {
@@ -165,7 +165,7 @@ func Overlapping(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1al
 	return NewSnapshot(g, nil, exceptions...).peers(now).newer(e)
 }
 
-// tooMany returns the message that an exception is broken because its Gate has too many, empty if the exception is within the limit.
+// tooMany returns the message for an exception that is broken because its Gate has too many, empty if the exception is within the limit.
 func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 	if !slices.ContainsFunc(timetable.Excess(p.counts), func(c *v1alpha1.GateException) bool { return c.Name == e.Name }) {
 		return ""
@@ -177,17 +177,17 @@ func (p *peers) tooMany(e *v1alpha1.GateException, gate string) string {
 
 // ExceptionDecision is the state of a GateException at an instant.
 type ExceptionDecision struct {
-	// Active is true if it applies, and Expired if it has ended or is being deleted. Reason and Message explain that.
+	// Active is true if the exception applies. Expired is true if it has ended or is being deleted. Reason and Message explain the state.
 	Active, Expired bool
 	Reason, Message string
-	// Refused is why the approval in the annotation does not count, empty if it does. Approve is the command that approves the current
-	// version. Both are empty unless the exception waits for approval.
+	// Refused is why the approval in the annotation does not count, empty if it counts or there is none. Approve is the command that approves
+	// the current version. Both are empty unless the exception waits for approval.
 	Refused, Approve string
-	// Overlapped is a message about the newer exception that overrides it, empty if there is none.
+	// Overlapped is a message about the newer exception that overrides this one, empty if there is none.
 	Overlapped string
-	// TooMany is the message that it is broken because its Gate has too many exceptions, empty if it is within the limit.
+	// TooMany is the message for an exception that is broken because its Gate has too many, empty if the exception is within the limit.
 	TooMany string
-	// Errors are the errors of an invalid spec.
+	// Errors lists the errors of an invalid spec.
 	Errors field.ErrorList
 	// Recheck is when the decision may change without a write, zero if it will not.
 	Recheck time.Time
@@ -251,8 +251,8 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	return d
 }
 
-// overlapped returns a message about a newer exception that overrides this one or its openings, empty if there is none. Of several, it
-// chooses the first that is valid now, or else the first.
+// overlapped returns a message about a newer exception that overrides this one or its openings, empty if there is none. If there are
+// several, the message names the first one that is valid now, or the first one if none is.
 func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	newer := p.newer(e)
 	if len(newer) == 0 {
@@ -266,7 +266,7 @@ func (p *peers) overlapped(e *v1alpha1.GateException, gate string) string {
 	return fmt.Sprintf(layout, first.Name, gate, format.Time(first.Spec.ValidFrom.Time), format.Time(first.Spec.ValidUntil.Time))
 }
 
-// notReady returns why the exceptions of the Gate have no effect now, empty if they have.
+// notReady returns why the exceptions of the Gate have no effect now, empty if they have one.
 func (in *Snapshot) notReady() string {
 	switch g := in.Gate; {
 	case !g.DeletionTimestamp.IsZero():

@@ -14,17 +14,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// maxAnnouncements bounds the announced changes of the state, the soonest first. The status has room for more, for changes that were
-// announced before the schedule changed.
+// maxAnnouncements bounds the changes of the state that are announced, soonest first. The status has space for twice as many, because it
+// also keeps changes that were announced before the schedule changed.
 const maxAnnouncements = v1alpha1.MaxAnnounced / 2
 
-// Forecast has the announcements that are due at an instant. It depends on the schedule, requests, exceptions and calendars.
+// Forecast holds the announcements that are due at an instant. They depend on the schedule, requests, exceptions and calendars.
 type Forecast struct {
-	// Announced has all announcements in force after this forecast.
+	// Announced lists all announcements in force after this forecast.
 	Announced []v1alpha1.Announcement
-	// Notices are due, the soonest change first.
+	// Notices lists the notices that are due, soonest change first.
 	Notices []Notice
-	// Canceled has the announced changes that will no longer happen.
+	// Canceled lists the announced changes that will no longer happen.
 	Canceled []v1alpha1.Announcement
 	// Next is when the next announcement is due if nothing changes, zero if there is none.
 	Next time.Time
@@ -33,7 +33,7 @@ type Forecast struct {
 // Notice announces a change of the state.
 type Notice struct {
 	v1alpha1.Transition
-	// Event is the name of the calendar event that decides, empty if none does.
+	// Event is the name of the calendar event that causes the change, empty if none does.
 	Event string
 	// Instead is the time of an announced change that this one replaces, zero if there is none.
 	Instead time.Time
@@ -42,7 +42,8 @@ type Notice struct {
 // IsEmpty returns whether no announcement is due.
 func (f *Forecast) IsEmpty() bool { return len(f.Notices)+len(f.Canceled) == 0 }
 
-// Forecast returns the announcements that are due at an instant, based on those in the status. It changes nothing if the spec is invalid.
+// Forecast returns the announcements that are due at an instant, based on the announcements in the status. If the spec is invalid, it keeps
+// them unchanged.
 func (in *Snapshot) Forecast(now time.Time) Forecast {
 	g := in.Gate
 	if len(g.Spec.NotifyBefore) == 0 {
@@ -71,17 +72,17 @@ type forecaster struct {
 	now       time.Time
 	leads     []time.Duration
 	announced []v1alpha1.Announcement
-	// state is the current state of the Gate. coming has the next changes, see collect.
+	// state is the current state of the Gate. coming lists the next changes, see collect.
 	state  schedule.State
 	coming []schedule.Transition
-	// reached is where the search for changes ended early, zero if it was complete. Announcements of later changes are kept.
+	// reached is the instant at which the search for changes stopped early, zero if it was complete. Announcements of later changes are kept.
 	reached time.Time
-	// fresh has the indices of notices about changes that are announced for the first time.
+	// fresh lists the indices of the notices whose changes are announced for the first time.
 	fresh []int
 }
 
-// collect sets coming to the next changes: all up to the last announced one, and then up to the first one beyond the longest lead, or until
-// there are maxAnnouncements.
+// collect sets coming to the next changes. It includes every change up to the last announced one, and then continues until a change is
+// beyond the longest lead or there are maxAnnouncements changes.
 func (f *forecaster) collect(ahead iter.Seq[schedule.Transition]) {
 	horizon, last := f.now.Add(slices.Max(f.leads)), time.Time{}
 	if n := len(f.announced); n > 0 {
@@ -143,12 +144,12 @@ func (f *forecaster) announce() {
 	}
 }
 
-// isUnknown returns whether an announced change is later than the forecast has searched.
+// isUnknown returns whether an announced change is outside the range that the forecast has searched.
 func (f *forecaster) isUnknown(a v1alpha1.Announcement) bool {
 	return !f.reached.IsZero() && !a.At.Time.Before(f.reached)
 }
 
-// entry returns the stored announcement of a change. If known is false, it returns a new announcement for which all leads count.
+// entry returns the stored announcement of a change. If known is false, the announcement is new, and no lead has been announced yet.
 func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, known bool) {
 	if i := slices.IndexFunc(f.announced, func(a v1alpha1.Announcement) bool { return is(a, t) }); i >= 0 {
 		return f.announced[i], true
@@ -157,7 +158,7 @@ func (f *forecaster) entry(t schedule.Transition) (entry v1alpha1.Announcement, 
 }
 
 // due returns the lead of the announcement that is due now (the shortest lead that has been reached), and the lead of the next announcement
-// (the longest that has not been reached). Leads of at least below were announced before. Zero means none.
+// (the longest that has not been reached). Leads of below or longer have already been announced. Zero means no lead.
 func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next time.Duration) {
 	left := t.At.Sub(f.now)
 	for _, lead := range f.leads {
@@ -172,14 +173,14 @@ func (f *forecaster) due(t schedule.Transition, below time.Duration) (due, next 
 	return due, next
 }
 
-// waitForSpace sets Next to when the oldest past change can be dropped, unless Next is earlier already.
+// waitForSpace sets Next to the time when the oldest past change can be dropped, unless Next is already earlier.
 func (f *forecaster) waitForSpace() {
 	if len(f.Announced) > 0 && !f.Announced[0].At.After(f.now) {
 		f.Next = schedule.Earlier(f.Next, f.Announced[0].At.Add(ledger.MaxSkew))
 	}
 }
 
-// scheduleNotice sets Next to lead before the change, unless Next is earlier already. It ignores a zero lead.
+// scheduleNotice sets Next to lead before the change, unless Next is already earlier. It ignores a zero lead.
 func (f *forecaster) scheduleNotice(t schedule.Transition, lead time.Duration) {
 	if lead > 0 {
 		f.Next = schedule.Earlier(f.Next, t.At.Add(-lead))

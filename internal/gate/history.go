@@ -31,8 +31,8 @@ func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Ti
 	return bounded(entries)
 }
 
-// withPasses adds entries about passes to a history, ordered by time. Entries older than the whole history are dropped, because they were
-// evicted.
+// withPasses adds entries about passes to a history, ordered by time. Entries older than the whole history are dropped, because they have
+// already been evicted.
 func withPasses(before, entries []v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
 	history := slices.Clone(before)
 	if len(history) == 0 {
@@ -109,10 +109,10 @@ func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	return kept
 }
 
-// historyLimit has the entries and bytes that are left.
+// historyLimit is the space left in a history, in entries and in bytes.
 type historyLimit struct{ entries, bytes int }
 
-// takes reserves space for an entry. It returns false if there is not enough, and from then on for all entries.
+// takes reserves space for an entry. It returns false if there is not enough, and then also for all later entries.
 func (r *historyLimit) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
 	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)

@@ -12,8 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// inForceToo returns clauses about the exceptions in force that the message does not name yet, and about those that are invalid or exceed
-// the limit.
+// inForceToo returns clauses for the message of a decision: about exceptions in force that the message does not name yet, and about those
+// that are invalid or exceed the limit.
 func inForceToo(d *Decision, t *timetable.Timetable, apply, excess []*v1alpha1.GateException, refused []string) (text string) {
 	for _, e := range apply {
 		if d.Reason != v1alpha1.ExceptionAppliesReason || d.By != e.Name {
@@ -37,11 +37,11 @@ func inBrackets(event string) string {
 	return " (" + event + ")"
 }
 
-// WithEvent returns the name of a period, followed by that of its calendar event, such as holidays (Christmas Day).
+// WithEvent returns the name of a period, followed by the name of its calendar event in parentheses, such as holidays (Christmas Day).
 func WithEvent(by, event string) string { return by + inBrackets(event) }
 
-// message returns a sentence with the state of the Gate, until when, and the requester. The texts for requests and the default are those of
-// the Flux RFC on gating.
+// message returns a sentence with the state of the Gate, its cause, and the time of the next transition. The texts for requests and for the
+// default are taken from the Flux RFC on gating.
 func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.GateSpec, request *ledger.Request) string {
 	then := ""
 	if next != nil {
@@ -82,7 +82,7 @@ func message(s schedule.Decision, next *v1alpha1.Transition, spec *v1alpha1.Gate
 	return text
 }
 
-// after returns part with a comma before it, empty if part is empty.
+// after returns part with a leading comma and space, or an empty string if part is empty.
 func after(part string) string {
 	if part == "" {
 		return ""
@@ -90,8 +90,8 @@ func after(part string) string {
 	return ", " + part
 }
 
-// unreadable returns a message about a calendar that cannot be read, empty if all can be read. If one of them belongs to the close period
-// that decides, the message is about that one.
+// unreadable returns a message about a calendar that cannot be read, empty if all can be read. If the deciding close period has such a
+// calendar, the message names that one.
 func unreadable(s schedule.Decision, next *v1alpha1.Transition, broken []timetable.BrokenCalendar) string {
 	if len(broken) == 0 {
 		return ""

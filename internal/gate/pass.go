@@ -24,14 +24,14 @@ type PassRequest struct {
 	Lasts time.Duration
 	// By is the requester, and Reason is the reason that the requester gave.
 	By, Reason string
-	// Gates is the list of the Gates that were checked at admission, see PassGates.
+	// Gates is the list of Gates that were checked at admission, see PassGates.
 	Gates string
 	// Err is why the value is refused, nil if it is valid.
 	Err error
 }
 
-// PassGates returns the list of Gates for a request to pass an object that these Gates hold. If there are more than v1alpha1.MaxPassGates,
-// the list is v1alpha1.AnyName.
+// PassGates returns the list of Gates in a request to pass an object that these Gates hold. For more than v1alpha1.MaxPassGates, it returns
+// v1alpha1.AnyName.
 func PassGates(heldBy []string) string {
 	if len(heldBy) > v1alpha1.MaxPassGates {
 		return v1alpha1.AnyName
@@ -39,7 +39,7 @@ func PassGates(heldBy []string) string {
 	return strings.Join(heldBy, ",")
 }
 
-// PassCovers returns whether a list of Gates includes one.
+// PassCovers returns whether a list from PassGates includes the Gate name.
 func PassCovers(list, name string) bool {
 	return list == v1alpha1.AnyName || slices.Contains(strings.Split(list, ","), name)
 }
@@ -66,7 +66,7 @@ func ReadPass(annotations map[string]string, now time.Time) (PassRequest, bool) 
 func IsAhead(at, now time.Time) bool { return at.After(now.Add(ledger.MaxSkew)) }
 
 const (
-	// DefaultPass bounds a pass if the request has no duration.
+	// DefaultPass is the duration of a pass if the request has none.
 	DefaultPass = 10 * time.Minute
 	// MaxPass is the longest duration of a request for a pass.
 	MaxPass = time.Hour
@@ -101,7 +101,7 @@ func MayPrecede(at time.Time, last *v1alpha1.Transition, now time.Time) bool {
 }
 
 // PassBarred returns why a closed Gate permits no pass at an instant, empty if it does. A Gate permits a pass only if an open request could
-// open it. Calendars of close periods with override: Deny that a close request hides count as broken.
+// open it. If a close request hides close periods with override: Deny, their calendars count as broken.
 func PassBarred(g *v1alpha1.Gate, now time.Time) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	last := g.Status.LastTransition

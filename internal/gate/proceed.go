@@ -15,8 +15,8 @@ import (
 // maxProceed bounds the stored value of the annotation v1alpha1.ProceedRequestedAtAnnotation, in bytes. Valid values are shorter.
 const maxProceed = 128
 
-// withProceed returns the release status with the request in the annotation v1alpha1.ProceedRequestedAtAnnotation. Once recorded, the
-// request counts even if Flux removes the annotation. Another request is recorded only after this one has taken effect.
+// withProceed returns the release status with the request from the annotation v1alpha1.ProceedRequestedAtAnnotation. After it is recorded,
+// the request counts even if Flux removes the annotation. Another request is recorded only after this one has taken effect.
 func withProceed(g *v1alpha1.Gate, now time.Time) *v1alpha1.ReleaseStatus {
 	release := ptr.Deref(g.Status.Release, v1alpha1.ReleaseStatus{})
 	release.Proceed = &v1alpha1.ProceedRequest{

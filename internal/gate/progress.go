@@ -16,21 +16,21 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Progress has the results of reconciling the targets of a Gate.
+// Progress holds the results of reconciling the targets of a Gate.
 type Progress struct {
 	// Targets counts the targets. Settled is true if all of them have the desired state or have failed.
 	Targets v1alpha1.TargetCounts
 	Settled bool
-	// Failures are those of targets, references, calendars and dependencies.
+	// Failures lists the failures of targets, references, calendars and dependencies.
 	Failures []v1alpha1.TargetFailure
-	// Err is an error after which the reconciliation is retried, nil if there is none.
+	// Err is an error that causes a retry of the reconciliation, nil if there is none.
 	Err error
 	// Passes are history entries about passes.
 	Passes []v1alpha1.HistoryEntry
 	// Release is the progress of the release, nil if there is none. Stop is why the release has stopped, zero if it has not.
 	Release *v1alpha1.ReleaseStatus
 	Stop    Stop
-	// Announced are the announced transitions.
+	// Announced lists the announced transitions.
 	Announced []v1alpha1.Announcement
 	// Unmatched is a message about references that match nothing, empty if all match.
 	Unmatched string
@@ -156,7 +156,7 @@ func waveText(g *v1alpha1.Gate) string {
 	return text + "; "
 }
 
-// newest returns the failures for the status, newest first. Failures that are in the status already keep their times and their order.
+// newest returns the failures for the status, newest first. Failures that are already in the status keep their times and their order.
 func newest(failures []v1alpha1.TargetFailure, before v1alpha1.GateStatus, now time.Time) []v1alpha1.TargetFailure {
 	type identity struct{ kind, namespace, name, reason string }
 	of := func(f v1alpha1.TargetFailure) identity { return identity{f.Kind, f.Namespace, f.Name, f.Reason} }

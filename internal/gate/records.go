@@ -11,9 +11,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// exceptionRecords returns the records of the exceptions of the Gate for its status: those that apply, those over the limit, future ones,
-// and expired ones, latest first. An exception that applied several times has one record for each time. Records beyond the limit are
-// dropped from the end.
+// exceptionRecords returns the records of the Gate's exceptions for its status. Exceptions that apply come first, followed by those over
+// the limit, those that do not apply yet, and expired ones, latest first. An exception that applied several times has a record for each
+// time. Records beyond the limit are dropped from the end.
 func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	g := in.Gate
 	before := slices.Clone(g.Status.Exceptions)
@@ -87,7 +87,7 @@ func compareRecords(a, b v1alpha1.ExceptionRecord) int {
 	return cmp.Or(order, a.ValidFrom.Compare(b.ValidFrom.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// rank returns the position of a record by its reason.
+// rank returns the sort key of a record with this reason.
 func rank(reason string) int {
 	switch reason {
 	case v1alpha1.InForceReason:

@@ -9,8 +9,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// IsOpen returns whether a Gate is open according to its status, which may be out of date: a Gate with a new spec is not open before it is
-// reconciled, and a close that is due counts. A suspended Gate keeps its state.
+// IsOpen returns whether a Gate is open according to its status. The status may be out of date, so a Gate with a new spec is not open until
+// it is reconciled, and a close that is due counts. A suspended Gate keeps its state.
 func IsOpen(g *v1alpha1.Gate, now time.Time) bool {
 	next, current := g.Status.NextTransition, g.Status.ObservedGeneration == g.Generation
 	closes := next != nil && next.State == v1alpha1.StateClosed && !next.At.After(now)

@@ -17,18 +17,19 @@ import (
 // stampsRetry is how long to wait before checking again whether the API server stamps identities.
 const stampsRetry = time.Second
 
-// Observed has the inputs of a Resolution that the controller reads only if the Resolution needs them.
+// Observed holds the inputs of a Resolution that the controller reads only when they are needed.
 type Observed struct {
 	// Stamps is whether the API server stamps requesters and approvers.
 	Stamps ledger.Stamps
-	// Dependencies are those of the Gate, nil if they have not been read. Cached is true if one of them was read from the cache only.
+	// Dependencies lists the observed dependencies of the Gate, nil if they have not been read. Cached is true if any of them was read from
+	// the cache.
 	Dependencies []v1alpha1.DependencyStatus
 	Cached       bool
 	// TwoClocks is true if a Gate opens only if it is also open at the time of the API server.
 	TwoClocks bool
 	// Server is the time of the API server, nil if it has not been read yet.
 	Server *ServerTime
-	// Behind is by how much the controller's clock is certainly behind that of the API server. A Gate closes by the faster clock.
+	// Behind is by how much the controller's clock is certainly behind the API server's. A Gate closes by the faster clock.
 	Behind time.Duration
 }
 
@@ -56,9 +57,9 @@ type Resolution struct {
 	Closing time.Time
 	// At is the instant of the decision.
 	At time.Time
-	// Handled are the requests and approvals that were handled.
+	// Handled lists the requests and approvals that were handled.
 	Handled []ledger.Request
-	// Rechecks are the times of the next decisions according to the controller's clock.
+	// Rechecks lists the times of the next decisions according to the controller's clock.
 	Rechecks []time.Time
 	// Unread is true if the dependencies were not needed, because the Gate is closed without them.
 	Unread bool
@@ -75,7 +76,7 @@ type Resolution struct {
 
 	snapshot *Snapshot
 	observed Observed
-	// gate has the handled requests and the dependencies in its status. decided has the complete decision.
+	// gate has the handled requests and the dependencies in its status. decided has the complete decision in its status.
 	gate, decided *v1alpha1.Gate
 }
 
@@ -127,7 +128,7 @@ func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []l
 // decisionOn returns the decision on a copy of the Gate with another status.
 func (r *Resolution) decisionOn(g *v1alpha1.Gate, at time.Time) Decision {
 	d := r.snapshot.WithGate(g).Decide(at)
-	if len(r.snapshot.Calendars) > 0 { // the calendars were expanded only so far ahead
+	if len(r.snapshot.Calendars) > 0 { // calendars are expanded only that far ahead
 		d.Recheck = schedule.Earlier(d.Recheck, at.Add(timetable.MaxCalendarAge))
 	}
 	return d
@@ -171,7 +172,7 @@ func (r *Resolution) confirm(t *ServerTime) {
 	then, handled := r.handle(before, t.reached(r.At))
 	at, d := t.Reported, r.decisionOn(then, t.Reported)
 	for d.State == v1alpha1.StateOpened && d.Next != nil && !d.Next.At.After(r.At) {
-		at = d.Next.At.Time // by the API server's clock, it has not ended
+		at = d.Next.At.Time // by the API server's clock, this opening has not ended yet
 		d = r.decisionOn(then, at)
 	}
 	if d.State == v1alpha1.StateOpened {
@@ -194,7 +195,7 @@ func (r *Resolution) confirm(t *ServerTime) {
 func (r *Resolution) closeByServer(ahead time.Duration) {
 	if r.State == v1alpha1.StateOpened {
 		at := r.At.Add(ahead)
-		then, handled := r.handle(r.gate, at) // new requests were handled by the controller's clock: by another time, they could have ended
+		then, handled := r.handle(r.gate, at) // r.gate, because new requests may have ended by the API server's clock
 		if d := r.decisionOn(then, at); d.State == v1alpha1.StateClosed {
 			r.decide(d)
 			r.gate, r.Handled, r.At = then, append(slices.Clip(r.Handled), handled...), at
@@ -207,8 +208,8 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 	}
 }
 
-// ApplyRequests handles the new requests and approvals in the annotations of a Gate, and stores the result in its status. It returns what
-// ledger.Ledger.Apply returns.
+// ApplyRequests handles the new requests and approvals in the annotations of a Gate, and stores the result in its status. It returns the
+// result of ledger.Ledger.Apply.
 func ApplyRequests(g *v1alpha1.Gate, stamps ledger.Stamps, now time.Time) []ledger.Request {
 	l := ledger.Read(g)
 	outcomes := l.Apply(stamps, now)

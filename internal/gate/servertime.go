@@ -17,12 +17,12 @@ const (
 	// reportedSkew is the smallest clock difference that is reported.
 	reportedSkew = 500 * time.Millisecond
 
-	// ClocksDiffer ends the message of a Gate if clock skew delays its opening or closes it early.
+	// ClocksDiffer is the end of the message of a Gate if clock skew delays its opening or closes it early.
 	ClocksDiffer = "the clocks of the controller and of the API server differ"
 	clocksDiffer = ", " + ClocksDiffer
 )
 
-// ErrTimeUnknown is the error of a Gate that cannot open because the API server did not return its time.
+// ErrTimeUnknown means that a Gate cannot open because the API server did not return its time.
 var ErrTimeUnknown = errors.New("the API server does not return its time")
 
 // ServerTime is the time that the API server returned.
@@ -52,8 +52,8 @@ func (t *ServerTime) Ahead() time.Duration {
 	return min(t.ReceivedAt.Sub(t.Reported), 0)
 }
 
-// reached returns the latest time that the API server's clock may have had when it responded, but at most now if that is possible. So a
-// request of the same second never counts as later, and the next opening begins at a whole second.
+// reached returns now, limited to the times that the API server's clock may have had when it responded. A request of the same second
+// therefore never counts as later, and the next opening begins at a whole second.
 func (t *ServerTime) reached(now time.Time) time.Time {
 	switch last := t.Reported.Add(serverPrecision - 1); {
 	case now.Before(t.Reported):
@@ -64,8 +64,8 @@ func (t *ServerTime) reached(now time.Time) time.Time {
 	return now
 }
 
-// Until returns how long to wait before reading the API server's time again, which may have reached the instant at by then. The fraction of
-// its current second is unknown, but the instant is at most as far away as the controller's clock is ahead. So the first wait is short, and
+// Until returns how long to wait before reading the API server's time again, when it may have reached the instant at. The fraction of the
+// reported second is unknown, but the instant is at most as far away as the controller's clock is ahead. So the first wait is short, and
 // each further wait doubles the total.
 func (t *ServerTime) Until(at time.Time) time.Duration {
 	left := at.Sub(t.Reported)

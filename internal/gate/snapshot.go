@@ -14,9 +14,9 @@ import (
 type Snapshot struct {
 	// Gate has the accepted requests and the state of its dependencies in its status. It is nil for exceptions whose Gate does not exist.
 	Gate *v1alpha1.Gate
-	// Calendars has the calendars of the periods of the Gate. A missing calendar counts as broken.
+	// Calendars holds the calendars of the Gate's periods. A missing calendar counts as broken.
 	Calendars timetable.Calendars
-	// Exceptions may include those of other Gates, which are ignored.
+	// Exceptions may include exceptions of other Gates, which are ignored.
 	Exceptions []*v1alpha1.GateException
 
 	compiled *compilation
@@ -30,7 +30,7 @@ func NewSnapshot(g *v1alpha1.Gate, calendars timetable.Calendars, exceptions ...
 // compilation is a compiled spec with its calendars and exceptions.
 type compilation struct {
 	*timetable.Timetable
-	// errs are the errors of the whole spec.
+	// errs lists the errors of the whole spec.
 	errs field.ErrorList
 }
 
@@ -42,7 +42,7 @@ func (in *Snapshot) WithGate(g *v1alpha1.Gate) *Snapshot {
 	return &other
 }
 
-// compile compiles the spec once for this snapshot and all that WithGate derives from it.
+// compile compiles the spec once for this snapshot and for those that WithGate derives from it.
 func (in *Snapshot) compile() *compilation {
 	if in.compiled == nil {
 		t := timetable.Compile(in.Gate, in.Calendars, slices.DeleteFunc(slices.Clone(in.Exceptions), func(e *v1alpha1.GateException) bool { return !IsOf(in.Gate, e) }))

@@ -27,7 +27,7 @@ func (r *Resolution) Status(p *Progress) v1alpha1.GateStatus {
 	return g.Status
 }
 
-// Decided returns the Gate with the status after the decision. The progress of its targets is not in it yet.
+// Decided returns the Gate with the status after the decision, without the new progress of its targets.
 func (r *Resolution) Decided() *v1alpha1.Gate { return r.decided }
 
 // record computes the status after a decision, and sets Changed, AffectsTargets and IsNew.
@@ -54,7 +54,7 @@ func (r *Resolution) record() {
 	r.decided = &g
 }
 
-// recordConditions sets the conditions of a decision: Opened, and those of an invalid spec.
+// recordConditions sets the condition Opened. If the spec is invalid, it also sets Stalled and Ready; otherwise, it removes Stalled.
 func (r *Resolution) recordConditions(g *v1alpha1.Gate) {
 	mark := conditions.MarkFalse
 	if r.State == v1alpha1.StateOpened {
@@ -107,10 +107,10 @@ func AffectsTargets(before, after *v1alpha1.Gate) bool {
 		!equality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)
 }
 
-// IsCurrent returns whether the status is about the current spec.
+// IsCurrent returns whether the status is for the current generation of the spec.
 func IsCurrent(g *v1alpha1.Gate) bool { return g.Generation == g.Status.ObservedGeneration }
 
-// stampConditions sets the times of conditions: now if a condition has changed, otherwise the time that it had.
+// stampConditions sets the transition times of conditions: to now if a condition has changed, and to its previous time otherwise.
 func stampConditions(before, after *v1alpha1.Gate, now time.Time) {
 	for i := range after.Status.Conditions {
 		is := &after.Status.Conditions[i]

@@ -11,7 +11,7 @@ import (
 // maxSelected bounds the labels and the expressions of a selector, as the CRD does.
 const maxSelected = 32
 
-// targetErrors returns the errors of spec.targets. If a selector is invalid, it is unknown what the Gate governs.
+// targetErrors returns the errors of spec.targets. If a selector is invalid, the targets of the Gate are unknown.
 func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	for i := range g.Spec.Targets {
 		ref, path := &g.Spec.Targets[i], field.NewPath("spec", "targets").Index(i)

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// lastTransition returns the last change of the state of the Gate, with its current cause. Its time is now if the state has changed, or if
+// lastTransition returns the last change of the state of the Gate, with its current cause. The time is now if the state has changed, or if
 // it changed and changed back between two decisions.
 func lastTransition(g *v1alpha1.Gate, d Decision, now time.Time, changed bool) *v1alpha1.Transition {
 	last := g.Status.LastTransition

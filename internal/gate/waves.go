@@ -13,7 +13,8 @@ import (
 // maxSoak is the longest soak time of a wave, as in the CRD.
 const maxSoak = 168 * time.Hour
 
-// waveErrors returns the errors of the selectors and soak times of a release. With an error, the order or the pace is unknown.
+// waveErrors returns the errors of the selectors and soak times of a release. If there are any, the order or the pace of the release is
+// unknown.
 func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	if g.Spec.Release == nil {
 		return nil
