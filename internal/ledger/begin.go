@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// advance begins the planned requests that are due, and returns them. refused has those of them that could not begin, with the reason.
+// advance begins the planned requests that are due, and returns them. refused lists the requests that could not begin, with the reasons.
 func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refused []Request) {
 	for len(l.planned) > 0 && !l.planned[0].RequestedAt.After(now) {
 		r := l.planned[0]
@@ -75,8 +75,8 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	l.merge(r.Source)
 }
 
-// endsOpen returns whether a close request still matters although it had ended before the controller read it: it has ended the open request
-// in force, or would have refused that request while it was planned.
+// endsOpen returns whether a close request still matters although it had ended before the controller read it. It does if it has ended the
+// open request in force, or would have refused that request while it was planned.
 func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
 	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
 		return false

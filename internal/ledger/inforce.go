@@ -16,7 +16,7 @@ const (
 	// maxPlannedCloses is the maximum number of requesters with a planned close request.
 	maxPlannedCloses = 8
 
-	// maxCloses bounds the close requests in force per source, annotation or webhook. If there are more, see merge.
+	// maxCloses bounds the close requests in force from each source, annotation or webhook. If there are more, merge drops one.
 	maxCloses = 8
 
 	// MaxSkew is the tolerated difference between the clocks of requesters, such as laptops, pipelines and replicas of the controller.
@@ -43,7 +43,7 @@ func newRequest(r v1alpha1.AcceptedRequest) Request {
 	}
 }
 
-// addBegun adds a request that has begun to begun, and sets its end.
+// addBegun adds a request that has begun to l.begun, and sets its end.
 func (l *Ledger) addBegun(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: l.requestEnd(&r)}
 	if r.EndedAt != nil {
@@ -62,7 +62,7 @@ func (l *Ledger) requestEnd(r *v1alpha1.AcceptedRequest) time.Time {
 	return end
 }
 
-// ends ends the other requests at the time of r.
+// ends sets the end of the other requests to the time of r, unless they end earlier.
 func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	for _, other := range others {
 		at := r.RequestedAt
@@ -70,7 +70,7 @@ func (l *Ledger) ends(others []*inForce, r *v1alpha1.AcceptedRequest) {
 	}
 }
 
-// End returns when a request ends unless another request ends it earlier, zero for never. window is spec.window: it bounds every open
+// End returns when a request ends unless another request ends it earlier, zero for never. window is spec.window. It bounds every open
 // request, and close requests that have no duration and are not unlimited.
 func (r *Request) End(window *v1alpha1.Duration) time.Time {
 	switch {
@@ -94,8 +94,8 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	return end
 }
 
-// plan adds a request with a future time to planned. An open request replaces the planned open request. A close request replaces only that
-// of the same requester, so that users cannot cancel each other's plans.
+// plan adds a request with a future time to planned. An open request replaces the planned open request. A close request replaces only a
+// planned close request of the same requester, so that users cannot cancel each other's plans.
 func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -142,8 +142,8 @@ func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 	return metav1.NewMicroTime(at)
 }
 
-// follows returns whether other is a request for the opposite action that has been ended by another request, and that r therefore follows.
-// It is false if r is nil.
+// follows returns whether r follows other: other is for the opposite action, and another request has ended it. If r is nil, follows returns
+// false.
 func (r *inForce) follows(other *inForce) bool {
 	return r != nil && other.Action != r.Action && other.EndedAt != nil
 }
@@ -157,7 +157,7 @@ func (l *Ledger) endedEarly(r *inForce) bool {
 }
 
 // last returns the request in force, or the last one if none is. It returns nil if there was none. Of several close requests, it returns
-// the one that ends last, and of those with the same end the one with the latest time.
+// the one that ends last, or the one with the latest time if the ends are equal.
 func (l *Ledger) last() *inForce {
 	last := l.open
 	for _, s := range l.closes {

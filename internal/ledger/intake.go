@@ -20,7 +20,7 @@ type intake struct {
 	now    time.Time
 	// last is the accepted request with the latest time. over is the latest close request that had already ended when the controller read it.
 	last, over *Request
-	// closedBy has the close requests in lines. An open request in an annotation may be older.
+	// closedBy lists the close requests in lines. An open request in an annotation may be older than one of them.
 	closedBy []*Request
 	outcomes []Request
 }

@@ -15,7 +15,7 @@ import (
 // the annotations, and Status returns what to store. A Ledger is not safe for concurrent use, and never changes its Gate.
 type Ledger struct {
 	gate *v1alpha1.Gate
-	// handled has the records of handled annotations. lastLine is the number of the last handled line.
+	// handled holds the records of handled annotations. lastLine is the number of the last handled line.
 	handled  []v1alpha1.HandledRequest
 	lastLine int64
 	// changed is true if Apply changed the requests in the status. applied is the instant of Apply.
@@ -23,19 +23,19 @@ type Ledger struct {
 	applied time.Time
 	// limit is spec.window, nil if it is not set.
 	limit *v1alpha1.Duration
-	// open and closes are the requests in force, or the last ones. At most one of the two is set. A close request is dropped if another one
-	// covers it, see covers.
+	// open and closes are the requests in force, or the last ones if none is in force. At most one of the two is set. A close request is
+	// dropped if another one covers it, see covers.
 	open   *inForce
 	closes []*inForce
-	// begun has open, closes, and the requests that they ended. An ended request may still be in force by the clock of another replica.
+	// begun contains open, closes, and the requests that they ended. An ended request may still be in force by the clock of another replica.
 	begun []*inForce
-	// planned has the planned requests, ordered by time.
+	// planned lists the planned requests, ordered by time.
 	planned []v1alpha1.AcceptedRequest
-	// waiting has the open requests that are due but lack approvals.
+	// waiting lists the open requests that are due but lack approvals.
 	waiting []v1alpha1.AcceptedRequest
 	// required is the number of approvals that an open request needs.
 	required int
-	// voided has the requests that were dropped because they lacked approvals, each with the reason.
+	// voided lists the requests that were dropped because they lacked approvals, each with the reason.
 	voided []Request
 }
 
@@ -106,7 +106,7 @@ func (l *Ledger) Apply(s Stamps, now time.Time) []Request {
 	return outcomes
 }
 
-// Status has the fields of a ledger that are stored in the status of a Gate.
+// Status holds the fields of a ledger that are stored in the status of a Gate.
 type Status struct {
 	Requests        []v1alpha1.AcceptedRequest
 	Handled         []v1alpha1.HandledRequest

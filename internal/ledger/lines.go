@@ -14,7 +14,7 @@ import (
 // emergencySource is the source in the line of an emergency: an open request that needs no approvals.
 const emergencySource = "emergency"
 
-// lineForm matches a line of the policy gate-request-stamp: number, action, source, value, requester and reason.
+// lineForm matches a line written by the policy gate-request-stamp: number, action, source, value, requester and reason.
 var lineForm = regexp.MustCompile(`^([1-9][0-9]{0,17})\t(open|close)\t(` + v1alpha1.SourceAnnotation + `|` + v1alpha1.SourceWebhook + `|` + emergencySource + `)\t([^\t]*)\t([^\t]*)\t([^\t]*)$`)
 
 // unhandledLines returns the lines of the annotation v1alpha1.UnhandledAnnotation.
@@ -60,7 +60,7 @@ func parseLine(line string) (*Request, bool) {
 	}
 	byReceiver := strings.HasPrefix(r.By, v1alpha1.ReceiverRequester)
 	if byReceiver && r.source != v1alpha1.SourceWebhook {
-		r.By, r.Reason = "", "" // as in an annotation
+		r.By, r.Reason = "", "" // as in unhandledIn
 	}
 	return r, err == nil && (byReceiver || r.source != v1alpha1.SourceWebhook)
 }
@@ -88,7 +88,7 @@ func ClosesByRequest(g *v1alpha1.Gate, now time.Time) bool {
 	return l.isClosed(now)
 }
 
-// RemoveLines removes from g the lines that decided has, because they have been handled. Lines that were added since stay. It returns
+// RemoveLines removes the lines in decided from g, because they have been handled. It keeps lines that were added since, and returns
 // whether it changed g.
 func RemoveLines(g, decided *v1alpha1.Gate) bool {
 	handled, before := unhandledLines(decided), unhandledLines(g)

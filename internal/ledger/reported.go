@@ -25,7 +25,7 @@ func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 }
 
 // RequestsAt returns the accepted requests that are in force at an instant, and those that are waiting or planned then. In the results,
-// Until is when a request ends unless another one ends it earlier. For a waiting request, it is when the request is dropped.
+// Until is the time when a request ends unless another one ends it earlier, or when a waiting request is dropped.
 func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
 	l := At(g, now)
 	spans := l.closes
@@ -50,8 +50,8 @@ func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.Ac
 	return inForce, planned
 }
 
-// ResetTimes returns the fields requestedAt and resetToDefaultAt of the RFC on gating, nil if they are not set. If a request ended an
-// opposite one early, and the Gate would have its state without requests, resetAt is the time of the request.
+// ResetTimes returns the fields requestedAt and resetToDefaultAt of the RFC on gating, nil if they are not set. If the last request ended
+// an opposite one early, and the Gate would be in the requested state even without requests, resetAt is the time of that request.
 func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedAt, resetAt *metav1.Time) {
 	r := l.last()
 	if r == nil {
@@ -71,8 +71,8 @@ func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 	return requestedAt, &metav1.Time{Time: end}
 }
 
-// FirstClose returns the close request that begins first, of those that have not ended, and when it begins. It returns nil if there is
-// none. The start of a request that has begun is at most now, because the clock that wrote it may be ahead.
+// FirstClose returns the first close request to begin among those that have not ended, and when it begins. It returns nil if there is none.
+// The start of a request that has begun is at most now, because the clock that wrote it may be ahead.
 func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {
 	for _, r := range l.begun {
 		if r.Action != v1alpha1.RequestClose || !r.lasts(now) {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// maxRequestDistance bounds how far the time of a request may be from now. A larger distance is probably a typing error.
+// maxRequestDistance bounds how far the time of a request may be from now. A larger distance is probably a typo.
 const maxRequestDistance = 366 * 24 * time.Hour
 
 // MaxRequestedBy and MaxMessage bound, in bytes, the texts that are copied from annotations into the status, events and logs.
@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	// maxEarlier bounds the older values of an annotation that are stored.
+	// maxEarlier bounds the number of stored older values of an annotation.
 	maxEarlier = 8
 	// maxValue bounds the value of a request, in bytes.
 	maxValue = annotations.MaxTime
@@ -38,7 +38,7 @@ var errRestored = errors.New(msgRestored)
 // Request is a request to open or close a Gate: a new one in an annotation or a line, or an accepted one.
 type Request struct {
 	Action v1alpha1.RequestAction
-	// Annotation is the annotation that holds the request, Value is its value.
+	// Annotation is the annotation that holds the request, and Value is its value.
 	Annotation, Value string
 	// At is when the request takes effect.
 	At time.Time
@@ -58,7 +58,7 @@ type Request struct {
 	// Planned is true if the time of the request was in the future when it was accepted.
 	Planned bool
 
-	// Approvers names the users who approved it, cut to 96 bytes.
+	// Approvers names the users who approved the request, cut to 96 bytes.
 	Approvers string
 
 	source string
@@ -117,13 +117,13 @@ func (r Request) Is(other *Request) bool {
 	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
 }
 
-// requestAnnotation has the names of the annotations for an action.
+// requestAnnotation holds the names of the annotations for an action.
 type requestAnnotation struct {
 	action                                     v1alpha1.RequestAction
 	requestedAt, requestedBy, reason, received string
 }
 
-// requestAnnotations has the close request first, because it is handled first if both are new.
+// requestAnnotations lists the close request first, because it is handled first if both are new.
 var requestAnnotations = []requestAnnotation{
 	{v1alpha1.RequestClose, v1alpha1.CloseRequestedAtAnnotation, v1alpha1.CloseRequestedByAnnotation, v1alpha1.CloseReasonAnnotation, v1alpha1.CloseReceivedAnnotation},
 	{v1alpha1.RequestOpen, v1alpha1.OpenRequestedAtAnnotation, v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation, v1alpha1.OpenReceivedAnnotation},
@@ -192,7 +192,7 @@ func (r *Request) isLastHandled(handled *v1alpha1.HandledRequest) bool {
 	return handled != nil && handled.LastHandled == r.Value && (r.Action == v1alpha1.RequestOpen || handled.LastRequestedBy == r.By)
 }
 
-// has returns whether the ledger already has a request that equals r: a planned one, or the one in the record.
+// has returns whether the ledger already contains a request equal to r: a planned one, or the one in the record.
 func (l *Ledger) has(handled *v1alpha1.HandledRequest, r *Request) bool {
 	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
 		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
@@ -241,7 +241,7 @@ func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v
 	end := r.End(l.limit)
 	oldest := now
 	if r.Action == v1alpha1.RequestClose {
-		oldest = now.Add(-MaxSkew) // it may still last by the clock of another replica
+		oldest = now.Add(-MaxSkew) // it may still be in force by the clock of another replica
 	}
 	// A close request that has ended may have ended an open request before the controller read either.
 	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(r, end, now) {
@@ -265,7 +265,7 @@ func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
 	return annotations.Open.Format(annotations.Value{At: at, Duration: window})
 }
 
-// FormatUnlimited returns the value of an annotation that requests a close from a time on, without an end.
+// FormatUnlimited returns the value of an annotation that requests a close that begins at a time and has no end.
 func FormatUnlimited(at time.Time) string {
 	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
 }
@@ -278,8 +278,8 @@ func formatValue(r *v1alpha1.AcceptedRequest) string {
 	return FormatRequest(r.RequestedAt.Time, r.Window)
 }
 
-// parse sets the time and the duration of a request from its value. It refuses a time before that of the last request that has begun,
-// because Flux may have restored an old value from Git. Close requests may be earlier by MaxSkew.
+// parse sets the time and the duration of a request from its value. It refuses a time before the last request that has begun, because Flux
+// may have restored an old value from Git. Close requests may be up to MaxSkew earlier.
 func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {
@@ -305,7 +305,7 @@ func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 	return nil
 }
 
-// form returns the form of values for the action of the request.
+// form returns the format of the annotation for the action of the request.
 func (r *Request) form() *annotations.Form {
 	if r.Action == v1alpha1.RequestClose {
 		return annotations.Close

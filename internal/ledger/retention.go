@@ -21,9 +21,9 @@ func (r *inForce) covers(other *inForce) bool {
 // endsByWindow returns whether spec.window determines when a close request ends.
 func (r *inForce) endsByWindow() bool { return r.Window == nil && !r.Unlimited }
 
-// merge drops a close request of a source that has more than maxCloses. It forms two groups: those that end by spec.window, and the others.
-// In the larger group, it drops the request that ends first, and gives its times to the next one if they are later. The next one then
-// refuses at least as many open requests as before.
+// merge drops one close request if a source has more than maxCloses. Requests that end by spec.window form one group, and the others form
+// another. From the larger group, merge drops the request that ends first, and gives its times to the next one if they are later. The next
+// one then refuses at least as many open requests as before.
 func (l *Ledger) merge(source string) {
 	var byWindow, own []*inForce
 	for _, s := range l.closes {
@@ -95,7 +95,7 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 	return true
 }
 
-// isStale returns whether the stored state of a request is not its state at an instant.
+// isStale returns whether the stored state of any request differs from its state at an instant.
 func (l *Ledger) isStale(now time.Time) bool {
 	return slices.ContainsFunc(l.begun, func(s *inForce) bool { return s.State != s.stateAt(now) })
 }

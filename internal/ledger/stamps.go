@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Stamps is whether the API server stamps the names of requesters and approvers.
+// Stamps describes whether the API server stamps the names of requesters and approvers.
 type Stamps int
 
 const (
@@ -36,7 +36,8 @@ func (l *Ledger) hasNewApprovals() bool {
 	return slices.ContainsFunc(slices.Concat(l.waiting, l.planned), func(r v1alpha1.AcceptedRequest) bool { return len(l.newApprovals(&r)) > 0 })
 }
 
-// Uncounted returns a message if approvals do not count because the API server has not stamped them, empty if there are none.
+// Uncounted returns a message if there are approvals that do not count because the API server has not stamped them, empty if there are
+// none.
 func (l *Ledger) Uncounted() string {
 	if !l.hasNewApprovals() {
 		return ""

@@ -101,7 +101,7 @@ func (l *Ledger) deadline(r *v1alpha1.AcceptedRequest) time.Time {
 	return schedule.Earlier(l.requestEnd(&own), r.RequestedAt.Add(maxWait))
 }
 
-// void drops the requests that lack approvals and for which matches returns true. It adds them to voided, with the reason.
+// void drops the requests that lack approvals if matches returns true for them. It adds them to l.voided, with the reason.
 func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 	drop := func(all []v1alpha1.AcceptedRequest) []v1alpha1.AcceptedRequest {
 		return slices.DeleteFunc(slices.Clone(all), func(r v1alpha1.AcceptedRequest) bool {
@@ -189,8 +189,8 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, changed []Request, no
 	return changed
 }
 
-// beginNow puts an approved request in force. It returns an error if the request is void: it has ended, has nothing to withdraw, or is
-// refused.
+// beginNow puts an approved request in force. It returns an error if the request is void because it has ended, has nothing to withdraw, or
+// is refused.
 func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	end := l.requestEnd(&r)
 	switch {
@@ -204,8 +204,8 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	return l.begin(r, now)
 }
 
-// Unapproved returns the open requests that lack approvals at an instant: first those that are due, then planned ones. Until of a request
-// that is due is when it is dropped.
+// Unapproved returns the open requests that lack approvals at an instant: first those that are due, then planned ones. For a request that
+// is due, Until is the time when it is dropped.
 func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 	for _, r := range slices.Concat(l.waiting, l.planned) {
 		if l.lacks(&r) == 0 || r.State == v1alpha1.RequestWaiting && !now.Before(l.deadline(&r)) {
@@ -222,7 +222,7 @@ func (l *Ledger) Unapproved(now time.Time) (all []v1alpha1.AcceptedRequest) {
 // Lacks returns how many approvals a request for a Gate still needs.
 func Lacks(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) int { return Read(g).lacks(r) }
 
-// ApprovalMessage returns the message that an open request lacks approvals, with the command that approves it.
+// ApprovalMessage returns the message for an open request that lacks approvals, with the command that approves it.
 func ApprovalMessage(namespace, name string, lacks int) string {
 	return fmt.Sprintf(msgWaitsForOthers, format.Count(lacks, "approval"), approveCommand(namespace, name))
 }

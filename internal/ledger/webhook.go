@@ -16,9 +16,9 @@ var ErrUnhandled = errors.New(msgUnhandled)
 // much to order the two requests.
 var ErrAhead = errors.New(msgAhead)
 
-// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. Its time is now, or just after the times of previous
-// webhooks, so that their order does not depend on the clocks of replicas. It does not write a close request if an unhandled close request
-// by a webhook lasts longer. It returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
+// WriteRequest writes the request of a GateReceiver to the annotations of a Gate. The time of the request is now, or just after the times
+// of previous webhooks, so that their order does not depend on the clocks of replicas. It does not write a close request if an unhandled
+// close request by a webhook lasts longer. It returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	l := Read(g)
 	if r.Action == v1alpha1.RequestOpen {
@@ -83,7 +83,7 @@ func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bo
 }
 
 // webhookTime returns the time for a webhook request that arrives now. It differs from the last handled time, and is later than the times
-// of the last request that began and of unhandled webhooks. For an open request, it is also later than those of the close requests in
+// of the last request that began and of unhandled webhooks. For an open request, it is also later than the times of the close requests in
 // force.
 func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time.Time, error) {
 	at := now.UTC().Truncate(time.Microsecond)
@@ -119,9 +119,9 @@ func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time
 	return at, nil
 }
 
-// covered returns true if a new close request until end need not be written, because the unhandled request before is a close request by a
-// webhook that lasts longer. It returns ErrUnhandled if the new request must not overwrite before, for example because that is a manual
-// request.
+// covered returns true if a new close request that lasts until end need not be written, because the unhandled request before is a close
+// request by a webhook that lasts longer. It returns ErrUnhandled if the new request must not overwrite before, for example because that is
+// a manual request.
 func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
 	until, planned, ok := l.valid(before, now)
 	if !ok {

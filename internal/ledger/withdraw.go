@@ -10,7 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Withdraws returns whether a request with this window only withdraws requests for the opposite action. Its window is zero then.
+// Withdraws returns whether a request with this window only withdraws requests for the opposite action. The window of such a request is
+// zero.
 func Withdraws(window *v1alpha1.Duration) bool { return window != nil && window.Duration == 0 }
 
 // opposite returns the other action.
@@ -22,8 +23,8 @@ func opposite(action v1alpha1.RequestAction) v1alpha1.RequestAction {
 }
 
 // withdraw ends the opposite requests in force, under the same rules as any other request. If none is in force, it drops waiting and
-// planned open requests, or planned close requests of the same requester, never those of other users. An old value that Flux has restored
-// drops nothing.
+// planned open requests, or planned close requests of the same requester, but never close requests of other users. An old value that Flux
+// has restored drops nothing.
 func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(MaxSkew)) {
 		return errors.New(msgWithdrawalPlanned)
