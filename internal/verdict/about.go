@@ -10,7 +10,7 @@ import (
 )
 
 // About returns the effect of a Gate on a target at an instant. It returns false if the Gate does not concern the target: the Gate does not
-// govern it, the target does not refer to the Gate, and the name of the Gate is not on it.
+// govern it, and the target's annotations do not contain the name of the Gate.
 func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.Time) (Gate, bool) {
 	name := g.Namespace + "/" + g.Name
 	named := slices.Contains(NamedBy(obj), name)
@@ -31,7 +31,7 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	return Leaving(name, g, now), true
 }
 
-// NamesOn returns the names of the Gates that hold a target or to which it refers, sorted, each once.
+// NamesOn returns the sorted names of the Gates that hold a target or that it refers to, without duplicates.
 func NamesOn(obj *unstructured.Unstructured) []string {
 	names := slices.Concat(NamedBy(obj), HeldBy(obj))
 	slices.Sort(names)

@@ -12,11 +12,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// maxExplained is the largest number of Gates for which a message has the reason and the time of the opening. With more Gates, it has only
-// their names.
+// maxExplained is the maximum number of Gates for which a message includes the reasons and the opening times. If there are more Gates, the
+// message has only their names.
 const maxExplained = 4
 
-// exemptions are the reasons of Approved=True for objects that are not held although a Gate is closed.
+// exemptions has the reasons of Approved=True for objects that are not held although a Gate is closed.
 var exemptions = map[target.Exemption]string{
 	target.Imminent:    v1alpha1.ExpiryImminentReason,
 	target.Needless:    v1alpha1.RenewalWithinMarginReason,
@@ -37,8 +37,8 @@ func IsExemption(condition *metav1.Condition) bool {
 }
 
 // Approved returns the condition Approved of a target after its step, nil if the target must not have it. was is the current condition, nil
-// if there is none. LastTransitionTime in the result is a lower bound for the time of the condition, zero for none: a target counts as
-// resumed only if it was resumed after all of its Gates had closed. Otherwise it is held again.
+// if there is none. LastTransitionTime in the result is a lower bound for the time of the condition, zero if there is no bound. A target
+// counts as resumed only if it was resumed after all of its Gates had closed. Otherwise, it is held again.
 func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now time.Time) *metav1.Condition {
 	switch step.Outcome {
 	case Held:
@@ -77,8 +77,8 @@ func (g Gate) isUndecided() bool {
 	return g.Effect == Undecided || g.Effect == Closed && !g.isPersisted()
 }
 
-// held returns the condition of a held target. It returns was while a Gate is undecided, and if no holder can explain the hold: Gates of
-// other shards cannot, and suspended Gates need not if was already reports the hold.
+// held returns the condition of a held target. It returns was while a Gate is undecided, or if no holder can explain the hold. Gates of
+// other shards cannot explain it, and suspended Gates need not if was already reports the hold.
 func held(was *metav1.Condition, v Verdict, pass Pass, now time.Time) *metav1.Condition {
 	condition := &metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.GateClosedReason}
 	if reason, message := Refusal(v.Holders); reason != "" {
@@ -124,7 +124,7 @@ func Explain(holders []Gate, now time.Time) string {
 	return msgHeldBy + by(holders, now) + "."
 }
 
-// ExplainAudit returns the message that a Gate with mode Audit would hold a target, until when and why.
+// ExplainAudit returns a message for a target that a Gate with mode Audit would hold, with the opening time and the reason.
 func ExplainAudit(g Gate, now time.Time) string {
 	return msgWouldBeHeldBy + by([]Gate{g}, now) + msgAuditMode
 }
@@ -216,7 +216,7 @@ func namesOf(gates []Gate) []string {
 	return names
 }
 
-// resumed returns the message that a target was resumed, and that these Gates permit it.
+// resumed returns the message for a manually resumed target, with the Gates that permit it.
 func resumed(names []string) string {
 	if len(names) == 1 {
 		return fmt.Sprintf(msgResumedOne, names[0])

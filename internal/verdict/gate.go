@@ -1,4 +1,5 @@
-// Package verdict decides what to do with one target, from the target, the persisted status of its Gates, and the time. It has no client.
+// Package verdict decides what to do with one target, based on the target, the persisted status of its Gates, and the time. It has no
+// client.
 package verdict
 
 import (
@@ -26,9 +27,9 @@ const (
 	Suspended
 	// OtherShard Gates belong to another shard, which adds and removes their names.
 	OtherShard
-	// Missing means that the target refers to a Gate that does not exist. It is held.
+	// Missing means that the target refers to a Gate that does not exist. The target is held.
 	Missing
-	// Denied means that the target refers to a Gate that it must not refer to. It is held.
+	// Denied means that the target refers to a Gate that it must not refer to. The target is held.
 	Denied
 )
 
@@ -40,10 +41,10 @@ type Gate struct {
 	// Name is namespace/name.
 	Name   string
 	Effect Effect
-	// Governs is true if the Gate governs the target, and decides about it.
+	// Governs is true if the Gate governs the target and its decision takes effect.
 	Governs bool
-	// Audits is true if the Gate governs the target with mode Audit: it releases what it holds. Would is its effect if its mode were
-	// Enforce.
+	// Audits is true if the Gate governs the target with mode Audit, in which it releases held targets. Would is the effect that it would have
+	// with mode Enforce.
 	Audits bool
 	Would  Effect
 	// Object is the Gate, nil if it does not exist or is unknown.
@@ -60,8 +61,8 @@ func Governing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effectAt(g, now), Governs: g.DeletionTimestamp.IsZero(), Object: g}
 }
 
-// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The Gate releases the target, unless it
-// is undecided or suspended, or is closed because its spec is invalid: then it is unknown what the Gate governs.
+// Leaving returns the effect of a Gate on a target that has its name, but that it does not govern. The Gate releases the target, unless the
+// Gate is undecided, suspended, or closed because its spec is invalid. With an invalid spec, it is unknown what the Gate governs.
 func Leaving(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
@@ -88,8 +89,8 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return is
 }
 
-// OutOfReach returns the effect of a Gate on a target that has its name and to which its spec refers, although the Gate must no longer
-// govern it. The target stays as it is until the Gate opens.
+// OutOfReach returns the effect of a Gate on a target that has its name and is matched by its spec, although the Gate must no longer govern
+// it. The target stays as it is until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	if effect == Closed {

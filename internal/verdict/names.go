@@ -20,16 +20,17 @@ func HeldBy(obj *unstructured.Unstructured) []string {
 	return target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 }
 
-// NamedBy returns the names of the Gates to which a target refers by annotation.
+// NamedBy returns the names of the Gates that a target refers to by annotation.
 func NamedBy(obj *unstructured.Unstructured) []string {
 	return target.ParseGates(obj.GetAnnotations()[v1alpha1.GatesAnnotation], obj.GetNamespace())
 }
 
-// Scope has facts about namespaces.
+// Scope determines which objects the references in Gates may match, depending on namespaces.
 type Scope struct {
 	// Reaches returns whether objects of a namespace may refer to another namespace. It is nil if that is unknown.
 	Reaches func(from, to string) bool
-	// Labels returns the labels of a namespace. It is called only for references that select namespaces. If it is nil, they match nothing.
+	// Labels returns the labels of a namespace. It is called only for references that select namespaces. If Labels is nil, such references
+	// match nothing.
 	Labels func(namespace string) map[string]string
 	// Own is the namespace of the controller. References that span namespaces match nothing there.
 	Own string

@@ -29,7 +29,7 @@ const (
 // it. The zero value means that there is no pass.
 type Pass struct {
 	State PassState
-	// Gates has the Gates that permit the pass, in the form of FormatHeldBy. Another Gate that holds the target ends the pass.
+	// Gates lists the Gates that permit the pass, in the format of FormatHeldBy. The pass ends if another Gate holds the target.
 	Gates string
 	// Value is the value of the annotation that requested the pass, By is the requester, and Reason is the reason that the requester gave.
 	Value, By, Reason string
@@ -37,8 +37,8 @@ type Pass struct {
 	Since time.Time
 	// Until is the deadline of the pass. Ended is when it ended, or when it was refused.
 	Until, Ended time.Time
-	// Was is the progress that Flux had reported before the pass, and Is what it has reported since. If a part changes for the second time,
-	// the pass ends.
+	// Was is the progress that Flux had reported before the pass, and Is is the progress that it has reported since. If a part changes for the
+	// second time, the pass ends.
 	Was, Is target.Progress
 	// Before and After are the revisions of the target before and after the pass.
 	Before, After string
@@ -64,7 +64,7 @@ func CanPass(obj *target.Object) bool {
 }
 
 // PassOf returns the last pass from the record on a trimmed target, zero if there is none or the target cannot have one. If another manager
-// owns the record, or if it is malformed, the result has only the handled request: such a record permits no pass.
+// owns the record, or if the record is malformed, the result contains only the handled request, and permits no pass.
 func PassOf(obj *target.Object) Pass {
 	if !CanPass(obj) {
 		return Pass{}
@@ -80,7 +80,8 @@ func PassOf(obj *target.Object) Pass {
 	return p
 }
 
-// brief returns a copy that only records which request was handled: as ended if the pass was granted, otherwise as refused.
+// brief returns a copy that records only which request was handled. Its state is PassEnded if the pass was granted, and PassRefused if it
+// was refused.
 func (p Pass) brief() Pass {
 	switch p.State {
 	case PassInProgress, PassEnded:
@@ -118,13 +119,13 @@ func (p Pass) RequestedAt() *metav1.MicroTime {
 // Last returns when the pass ended, or when it began if it is in progress.
 func (p Pass) Last() time.Time { return cmp.Or(p.Ended, p.Since) }
 
-// IsNew returns whether the pass has another state or request than the one before. It is false for the zero value.
+// IsNew returns whether the state or the request of the pass differs from before. It is false for the zero value.
 func (p Pass) IsNew(before Pass) bool {
 	return p.State != "" && (p.State != before.State || p.Value != before.Value)
 }
 
-// reported returns how a pass has ended, empty if it has not. Flux writes the conditions before the handled request. A later reconcile
-// request counts, too, once Flux has handled it. As any client that may patch the target could replace that request again and again, the
+// reported returns how a pass has ended, empty if it has not. It relies on Flux writing the conditions before the handled request. A later
+// reconcile request also counts when Flux has handled it. Any client that may patch the target could keep replacing that request, so the
 // second report ends the pass.
 func (p Pass) reported(obj *target.Object, now time.Time) (outcome, message string) {
 	if p.Since.After(now.Add(maxReportAge)) || p.Until.Sub(p.Since) > gate.MaxPass {
@@ -163,7 +164,7 @@ func (p Pass) second(now target.Progress) string {
 	return ""
 }
 
-// applyPass starts, continues or ends a pass in a step that was decided without it.
+// applyPass starts, continues or ends a pass. step has been decided without regard to passes.
 func applyPass(o Observed, v Verdict, step Step) Step {
 	step.Pass = o.Pass
 	switch {
@@ -230,8 +231,8 @@ func (v Verdict) interrupts(o Observed) (outcome, message string) {
 	return "", ""
 }
 
-// pass sets the fields about the current pass of a trimmed target, or about the request for one. It returns whether there is such a pass or
-// request, so that Barred of the Gates must be set.
+// pass sets the fields about the current pass of a trimmed target, or about the request for one. It returns true if there is such a pass or
+// request. In that case, Barred must be set in the Gates.
 func (o *Observed) pass(obj *target.Object, definition target.Definition, now time.Time) bool {
 	o.Pass, o.Revision, o.Now = PassOf(obj), target.Revision(obj), now
 	o.RequestPresent = o.Pass.State != "" && obj.GetAnnotations()[v1alpha1.PassRequestedAtAnnotation] == o.Pass.Value
@@ -259,8 +260,8 @@ func (r *Ruling) passEnds() time.Time {
 	return cmp.Or(r.Step.Pass, r.Observed.Pass).Until
 }
 
-// PassMoves returns whether an input of the pass of a target has changed, and whether a pass is in progress. In both cases, the target must
-// be reconciled, because it may have to be held.
+// PassMoves returns whether an input of the pass of a target has changed, and whether a pass is in progress. In either case, the target
+// must be reconciled, because it may have to be held.
 func PassMoves(before, after *target.Object) (moves, goesOn bool) {
 	was, is := before.GetAnnotations(), after.GetAnnotations()
 	for _, name := range []string{v1alpha1.PassRequestedAtAnnotation, v1alpha1.PassGatesAnnotation, v1alpha1.PassAnnotation} {

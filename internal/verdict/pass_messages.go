@@ -41,7 +41,7 @@ func (p Pass) EndedMessage() string {
 	return text + "."
 }
 
-// RefusedMessage returns a message about a refused pass.
+// RefusedMessage returns a message about a refused pass, with its requester and the reason.
 func (p Pass) RefusedMessage(why string) string {
 	return fmt.Sprintf(msgRefused, format.Printable(p.Value), p.requestedBy(), why)
 }
@@ -58,5 +58,5 @@ func (p Pass) result() string {
 	return ""
 }
 
-// IsFailure returns whether a pass ended neither with success nor because the Gates opened.
+// IsFailure returns whether a pass ended without success, unless it ended because the Gates opened.
 func (p Pass) IsFailure() bool { return p.Outcome != PassSucceeded && p.Outcome != PassOpened }

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// recordField is a line key=value in the record of a pass. It has one of the two pointers.
+// recordField is a line key=value in the record of a pass. Exactly one of text and at is set.
 type recordField struct {
 	key  string
 	text *string
@@ -30,7 +30,7 @@ func (p *Pass) fields() []recordField {
 	}
 }
 
-// Record returns the pass in the form of v1alpha1.PassAnnotation: a line for each field with a value.
+// Record returns the value of v1alpha1.PassAnnotation for the pass, with a line for each field that is set.
 func (p Pass) Record() string {
 	var lines []string
 	for _, f := range p.fields() {
@@ -44,8 +44,8 @@ func (p Pass) Record() string {
 	return strings.Join(lines, "\n")
 }
 
-// inLine returns a text in a form that fits into a line of a record. It quotes a text with special characters, or with white space at
-// either end, because users control what Flux reports as handled.
+// inLine returns text in a form that fits into a line of a record. It quotes text with special characters, a leading quote, or leading or
+// trailing white space, because users control what Flux reports as handled.
 func inLine(text string) string {
 	if strings.TrimSpace(text) == text && format.Printable(text) == text && text[0] != '"' {
 		return text

@@ -10,13 +10,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// PassRequest is a request for a pass that has not been handled.
+// PassRequest is an unhandled request for a pass.
 type PassRequest struct {
 	// Pass is the record if the request is granted.
 	Pass Pass
 	// At is the time in the request.
 	At time.Time
-	// Gates is the list of the Gates that were checked at admission.
+	// Gates is the list of Gates that were checked at admission.
 	Gates string
 	// Refused is why the target cannot have a pass, regardless of its Gates.
 	Refused string
@@ -26,7 +26,7 @@ type PassRequest struct {
 	Expired bool
 }
 
-// maxReportAge is the age up to which a refusal is reported.
+// maxReportAge is the maximum age of a request whose refusal is reported.
 const maxReportAge = 10 * time.Minute
 
 // newPassRequest returns the unhandled request for a pass on a trimmed target, nil if there is none. noted is the recorded pass.
@@ -92,7 +92,7 @@ func decidePass(o Observed, v Verdict, step Step) Step {
 	return step
 }
 
-// closedLater refuses a request that is older than the hold.
+// closedLater is the refusal of a request that is older than the hold.
 const closedLater = "a gate has closed since the request, so request it again"
 
 // bars returns why a Gate that holds the target permits no pass, empty if all permit one. waits is true if a Gate must decide first.
@@ -130,7 +130,7 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	return "", false
 }
 
-// barred returns copies of the Gates. In the closed ones, Barred is set.
+// barred returns copies of the Gates, with Barred set for those that are closed.
 func barred(gates []Gate, now time.Time) []Gate {
 	gates = slices.Clone(gates)
 	for i := range gates {

@@ -6,7 +6,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TextOf formats a reference, such as Kustomization * in shop with tier=critical.
+// TextOf formats a reference as text, such as Kustomization * in shop with tier=critical.
 func TextOf(ref *v1alpha1.TargetReference) string {
 	text := ref.Kind + " " + ref.Name
 	switch {

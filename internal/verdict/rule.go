@@ -8,27 +8,27 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Situation has all inputs of a Ruling, as plain values. Unknown has the facts that were not read. For a fact that was read, a zero value
+// Situation holds all inputs of a Ruling as plain values. Unknown lists the facts that were not read. If a fact was read, its zero value
 // does not prevent a release.
 type Situation struct {
-	// Object is the trimmed target, and Definition is that of its kind.
+	// Object is the trimmed target, and Definition is the definition of its kind.
 	Object     *target.Object
 	Definition target.Definition
-	// Gates govern the target or have their names on it, each once.
+	// Gates lists the Gates that govern the target or whose names are on it, each once.
 	Gates []Gate
 	Now   time.Time
 	// Sharded is true if other processes reconcile some of the Gates. Reporter is true if this process reports on a target without Gates of
 	// its own, because it was the last to write the target, or has just started.
 	Sharded, Reporter bool
 
-	// Unknown has the facts that have not been read yet.
+	// Unknown lists the facts that have not been read yet.
 	Unknown Facts
-	// Lockers are the Gates for which GateLocks lock the target.
+	// Lockers lists the Gates that GateLocks lock the target for.
 	Lockers []string
-	// Live are the target's Gates across all shards, read live. They are required to start a pass, and to release a target without names. If
-	// Live is nil although it is known, only Gates count.
+	// Live lists the target's Gates across all shards, read live. It is required to start a pass, and to release a target without names. If
+	// Live has been read but is nil, only Gates count.
 	Live []Gate
-	// NoSlot are the Gates with a pace that have not given the target a slot yet.
+	// NoSlot lists the Gates with a pace that have not given the target a slot yet.
 	NoSlot []string
 }
 
@@ -61,18 +61,22 @@ const (
 )
 
 const (
-	// staleInterval is when to requeue a target if the Gates in the cache are out of date. Usually an event triggers it earlier.
+	// staleInterval is how long to wait before requeueing a target if the Gates in the cache are out of date. Usually, an event triggers the
+	// reconciliation earlier.
 	staleInterval = time.Second
 
-	// lockInterval is when to requeue a locked target. Usually the event of its GateLock triggers it earlier.
+	// lockInterval is how long to wait before requeueing a locked target. Usually, an event of its GateLock triggers the reconciliation
+	// earlier.
 	lockInterval = 5 * time.Second
 
-	// MissingInterval is when to requeue a target that refers to a missing or denied Gate, or that is held without a name. Usually an event
-	// triggers it earlier. The interval is long because each invented name costs a request to the API server.
+	// MissingInterval is how long to wait before requeueing a target that refers to a missing or denied Gate, or that is held without a name.
+	// Usually, an event triggers the reconciliation earlier. The interval is long because each invented name costs a request to the API
+	// server.
 	MissingInterval = 10 * time.Minute
 )
 
-// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise the target stays as it is until these facts are read.
+// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise, the target stays as it is until the missing facts are
+// read.
 func Rule(s Situation) Ruling {
 	r := s.decide(s.Gates)
 	if r.startsPass() {
@@ -82,7 +86,7 @@ func Rule(s Situation) Ruling {
 	return r
 }
 
-// conclude completes a ruling of decide, which ignores what a release must wait for.
+// conclude completes a ruling from decide. It sets what a release must wait for, Report and Recheck.
 func (r *Ruling) conclude(s Situation) {
 	r.recheckBy(r.Plan.Recheck)
 	reports := s.reports(r.Step.Names)
@@ -131,8 +135,8 @@ func (s Situation) decide(gates []Gate) Ruling {
 	return r
 }
 
-// confirmPass decides again with the live Gates before a pass starts, because a reconciliation cannot be undone. If they have not been
-// read, the ruling needs them.
+// confirmPass decides again with the live Gates before a pass starts, because a reconciliation cannot be undone. If the live Gates have not
+// been read, the ruling needs them.
 func (s Situation) confirmPass(r Ruling) Ruling {
 	switch {
 	case s.Unknown&Live != 0:
@@ -147,7 +151,7 @@ func (s Situation) confirmPass(r Ruling) Ruling {
 }
 
 // reports returns whether this process reports on a target. names are the Gates whose names are on it after the step. With shards, several
-// processes may hold it: the one with the first name reports, or the one that released it.
+// processes may hold the target. The process that reconciles the Gate with the first name reports, or the process that released the target.
 func (s Situation) reports(names []string) bool {
 	switch {
 	case !s.Sharded:
@@ -189,7 +193,7 @@ func (r *Ruling) isLocked(lockers []string) bool {
 	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) })
 }
 
-// awaitSlots sets the slots that a release takes, or those for which it waits. A Certificate that must be renewed now does not wait.
+// awaitSlots sets the slots that a release takes, or those that it waits for. A Certificate that must be renewed now does not wait.
 func (r *Ruling) awaitSlots(s Situation) {
 	for _, g := range s.Gates {
 		if !g.HasPace() || !slices.Contains(r.Observed.HeldBy, g.Name) && !gate.ReleasesInWaves(g.Object) {
@@ -222,7 +226,7 @@ func (o Observed) stays() Step {
 	return step
 }
 
-// recheckBy sets Recheck to at, unless Recheck is earlier already. It ignores a zero time.
+// recheckBy sets Recheck to at, unless Recheck is already earlier. It ignores a zero time.
 func (r *Ruling) recheckBy(at time.Time) {
 	if r.Recheck.IsZero() || !at.IsZero() && at.Before(r.Recheck) {
 		r.Recheck = at

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Ruling has all decisions about a target at an instant.
+// Ruling holds all decisions about a target at an instant.
 type Ruling struct {
 	Object   *target.Object
 	Observed Observed
@@ -21,15 +21,15 @@ type Ruling struct {
 	Plan  target.Plan
 	// Step is the next write to the target. It is final if Needs is empty.
 	Step Step
-	// Needs has the facts that must be read before the ruling can be final.
+	// Needs lists the facts that must be read before the ruling can be final.
 	Needs Facts
-	// Wait is what the release waits for. Queues has the Gates for whose slots it waits, and Slots the Gates whose slots it takes with the
-	// write.
+	// Wait is what the release waits for. Queues lists the Gates whose slots it waits for, and Slots lists the Gates whose slots the write
+	// takes.
 	Wait          Wait
 	Queues, Slots []Gate
 	// Report is true if the conditions of the target must be set now. After a write, the next ruling sets them.
 	Report bool
-	// Now is the instant, Recheck when the target must be reconciled again, zero for never.
+	// Now is the instant of the ruling. Recheck is when the target must be reconciled again, zero for never.
 	Now, Recheck time.Time
 }
 
@@ -44,12 +44,12 @@ func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 	return Rule(Situation{Object: r.Object, Gates: gates, Definition: r.Terms.Definition, Now: r.Now})
 }
 
-// maxAnnotations bounds the total size of an object's annotations in bytes: TotalAnnotationSizeLimitB of
-// k8s.io/apimachinery/pkg/api/validation.
+// maxAnnotations bounds the total size of an object's annotations in bytes, as TotalAnnotationSizeLimitB in
+// k8s.io/apimachinery/pkg/api/validation does.
 const maxAnnotations = 256 << 10
 
-// fitting changes the step if its annotations would not fit on the target. A target that must be held is held anyway, with those names that
-// are already there, or without a name.
+// fitting changes the step if its annotations would not fit on the target. A target that must be held is held anyway, with the names that
+// are already on it, or without names.
 func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 	if !step.Write || fits(obj, step.Names, step.Pass) {
 		return step
@@ -118,7 +118,7 @@ func (r *Ruling) isLate(g Gate) (bool, time.Time) {
 	return plan.Exempt != target.NotExempt, plan.Recheck
 }
 
-// renews returns whether a target is renewed before it expires, as a Certificate is.
+// renews returns whether a target is renewed before it expires, like a Certificate.
 func renews(obj *target.Object) bool {
 	_, ok := target.As[target.Renewer](&obj.Unstructured)
 	return ok
@@ -146,7 +146,7 @@ func ApprovedOf(obj *target.Object) *metav1.Condition {
 	return meta.FindStatusCondition(obj.GetConditions(), v1alpha1.ApprovedCondition)
 }
 
-// ConditionTypes are the types of the conditions that the controller sets on targets.
+// ConditionTypes lists the types of the conditions that the controller sets on targets.
 var ConditionTypes = []string{
 	v1alpha1.ActivatedCondition, v1alpha1.ApprovedCondition, v1alpha1.RenewalDeferredCondition, v1alpha1.RenewalDisabledCondition,
 	v1alpha1.RenewalWindowBypassedCondition, v1alpha1.RenewalConfigInvalidCondition,
@@ -165,7 +165,7 @@ func (r Ruling) Conditions(activated *metav1.Condition) []metav1.Condition {
 	if r.Step.Outcome == Exempt && r.Plan.Exempt == target.NotReady {
 		for _, name := range ConditionTypes {
 			if name != v1alpha1.ActivatedCondition {
-				add(meta.FindStatusCondition(r.Object.GetConditions(), name)) // until it is issued
+				add(meta.FindStatusCondition(r.Object.GetConditions(), name)) // keep it until the certificate is issued
 			}
 		}
 		return list

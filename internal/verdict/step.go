@@ -33,17 +33,17 @@ type Step struct {
 	Hold bool
 	// Names are the Gates whose names are on the target after the step.
 	Names []string
-	// Claim is true if the controller must hold the target before it releases it, because it can only remove its own fields.
+	// Claim is true if the controller must hold the target before releasing it, because it can only remove its own fields.
 	Claim bool
 	// Waits is true if the target would be released if all Gates had decided.
 	Waits bool
-	// Pass is the recorded pass after the step. Ends is the same, but is also set if the record is removed.
+	// Pass is the recorded pass after the step. Ends is the same pass, but is also set if the record is removed.
 	Pass, Ends Pass
 	// Refused is why a requested pass is refused, if that is not recorded on the target.
 	Refused string
 }
 
-// Next returns the next action on a target, from the verdict and the plan of its kind.
+// Next returns the next action on a target, based on its observed state, the verdict, and the plan of its kind.
 func Next(o Observed, v Verdict, plan target.Plan) Step {
 	return applyPass(o, v, next(o, v, plan))
 }
@@ -85,7 +85,7 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 func (o Observed) claims() bool { return o.State == target.Locked || o.State == target.Overridden }
 
 // exempt returns the step that releases a target although Gates would hold it. If the exemption lasts, the target gets the names of the
-// Gates. Otherwise, only names that are on it already stay, and none if its certificate is activated instead.
+// Gates. Otherwise, only names that are already on it stay. If its certificate is activated instead, no name stays.
 func exempt(o Observed, v Verdict, plan target.Plan) Step {
 	step := Step{Outcome: Exempt, Names: v.Names, Claim: o.claims()}
 	switch {

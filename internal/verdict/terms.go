@@ -10,9 +10,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Terms returns the combined terms on which Gates hold a Certificate: the smallest margin, because the last Gate determines when it is
-// released, and strict if one of them is. A Gate that does not exist has the default terms. A Gate with mode Audit that releases the
-// Certificate has none. Without any terms, the default margin applies.
+// Terms returns the combined terms on which Gates hold a Certificate. The margin is the smallest one, because the last Gate determines when
+// the Certificate is released. The terms are strict if one of the Gates is. A Gate that does not exist has the default terms. A Gate with
+// mode Audit that releases the Certificate has no terms. If no Gate has terms, the default margin applies.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	var margins []time.Duration

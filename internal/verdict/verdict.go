@@ -19,7 +19,7 @@ type Observed struct {
 	// held.
 	ReportedAt time.Time
 	// Pass is the record of the last pass, with the progress that Flux reports now. Advanced is true if some of that progress is not recorded
-	// yet. Outcome and Message are how the pass has ended, empty if it has not.
+	// yet. Outcome and Message describe how the pass has ended, empty if it has not.
 	Pass             Pass
 	Advanced         bool
 	Outcome, Message string
@@ -28,7 +28,7 @@ type Observed struct {
 	RequestPresent bool
 	// Request is a new request for a pass, nil if there is none.
 	Request *PassRequest
-	// Revision is that of the target, and Now is the time, both for the record.
+	// Revision is the revision of the target, and Now is the time. Both are for the record of a pass.
 	Revision string
 	Now      time.Time
 }
@@ -40,7 +40,7 @@ type Verdict struct {
 	// Holders are the Gates that hold the target: those that must hold it, and those whose names are on it while they are undecided, suspended
 	// or of another shard.
 	Holders []Gate
-	// Open has the names of the open Gates that govern the target, and Opened has the Gates themselves.
+	// Open lists the names of the open Gates that govern the target, and Opened lists the Gates themselves.
 	Open   []string
 	Opened []Gate
 	// Audits are the Gates with mode Audit that govern the target and release it.
@@ -55,7 +55,7 @@ type Verdict struct {
 	closed bool
 }
 
-// Judge returns the verdict of the Gates that concern a target. gates must have each Gate only once.
+// Judge returns the verdict of the Gates that concern a target. gates must contain each Gate only once.
 func Judge(o Observed, gates []Gate) Verdict {
 	var v Verdict
 	for _, g := range gates {
@@ -92,8 +92,8 @@ func Judge(o Observed, gates []Gate) Verdict {
 	return v
 }
 
-// resumed returns whether a free target was held after the Gate had closed: the name of the Gate is on it, and its condition is not older
-// than the closing.
+// resumed returns whether a free target was held after the Gate had closed: the name of the Gate is on it, and the target's condition is
+// not older than the closing.
 func (g Gate) resumed(o Observed) bool {
 	return slices.Contains(o.HeldBy, g.Name) && !o.ReportedAt.IsZero() && g.closedSince(o.ReportedAt)
 }

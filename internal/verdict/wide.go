@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// A Gate becomes wide with more than ManyMore additional targets, and more than ManyTimes as many as before.
+// A Gate becomes wide if it gets more than ManyMore additional targets, and then has more than ManyTimes as many as before.
 const (
 	ManyMore  = 25
 	ManyTimes = 2
