@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// DecisionLookups is the default budget of a plan. It suffices for a year of 100 periods that start and end twice a day. The worst plan
-	// spends it in less than 50 ms.
+	// DecisionLookups is the default budget of a plan. It suffices for a year of 100 periods that start and end twice a day. Even the worst
+	// plan spends it in less than 50 ms.
 	DecisionLookups = 150_000
 
 	// leadLookups bounds the lookups for the leads of a plan, regardless of its budget. So the leads are the same in a decision, a preview and
@@ -23,11 +23,12 @@ const (
 type Budget struct {
 	ctx  context.Context //nolint:containedctx // a budget lasts as long as one request
 	left int
-	// within is the budget of which this one is a part, and which is charged, too. It is nil for a whole budget.
+	// within is the larger budget that this one is part of, nil if there is none. Lookups are charged to both.
 	within *Budget
 }
 
-// NewBudget returns a budget of that many lookups. It counts as spent when its context has ended, which is checked now and then.
+// NewBudget returns a budget with a number of lookups. It also counts as spent after its context has ended, which is checked every patience
+// lookups.
 func NewBudget(ctx context.Context, lookups int) *Budget {
 	return &Budget{ctx: ctx, left: lookups}
 }
@@ -35,7 +36,7 @@ func NewBudget(ctx context.Context, lookups int) *Budget {
 // Err returns the error of the context.
 func (b *Budget) Err() error { return b.ctx.Err() }
 
-// part returns a budget of at most that many lookups, which are also charged to b.
+// part returns a budget with at most the given number of lookups, which are also charged to b.
 func (b *Budget) part(lookups int) *Budget { return &Budget{ctx: b.ctx, left: lookups, within: b} }
 
 // spend subtracts lookups. A nil budget is unlimited.
@@ -60,7 +61,7 @@ func (b *Budget) spent() bool {
 
 // BudgetError is the error of a search for transitions that ended early, because its budget was spent.
 type BudgetError struct {
-	// Reached is the instant at which the search ended. Transitions from there on are unknown.
+	// Reached is the instant at which the search ended. Transitions at or after it are unknown.
 	Reached time.Time
 }
 

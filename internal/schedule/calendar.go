@@ -29,7 +29,7 @@ func Calendar(name string, spans []CalendarEvent) Period {
 	return p
 }
 
-// event is the interval in which decisions have the name of an event.
+// event is the interval in which decisions report the name of a calendar event.
 type event struct {
 	span
 	name string
@@ -58,8 +58,8 @@ func (p *Period) cover(s span, name string) {
 }
 
 // Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one
-// that ends last, because users wait for that end; another event may take over before it. It returns false if no event covers the instant,
-// or if the period is not a calendar.
+// that ends last, because users wait for that end. Another event may take over before then. It returns false if no event covers the
+// instant, or if the period is not a calendar.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	name, end := p.eventAt(at.Unix())
 	if end == never {

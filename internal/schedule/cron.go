@@ -13,8 +13,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// horizon is how far ahead recurring periods are searched: the longest time between two ticks of a cron is the eight years between the leap
-// days around a year such as 2100.
+// horizon is how far ahead recurring periods are searched. The longest time between two ticks of a cron expression is the eight years
+// between the leap days before and after a year such as 2100.
 const horizon = 9 * 366 * day
 
 // CronExpression is a parsed cron expression of five fields.
@@ -23,14 +23,14 @@ type CronExpression struct {
 	steps []Step
 }
 
-// ticks has the fields of a cron expression as bit sets, parsed by robfig/cron. They are evaluated here, because robfig/cron loses ticks in
-// gaps of local time.
+// ticks holds the fields of a cron expression as bit sets, parsed by robfig/cron. They are evaluated here, because robfig/cron loses ticks
+// in gaps of local time.
 type ticks struct {
 	minutes, hours, daysOfMonth, months, daysOfWeek uint64
-	// eitherDay is true if a day matches by day of month or by day of week, as in cron if both are restricted, see crontab(5).
+	// eitherDay is true if a day matches by day of month or by day of week, as in cron if both fields are restricted, see crontab(5).
 	eitherDay bool
-	// both is true if the job runs in both occurrences of a repeated hour. In cron, a job of every hour does, and a job of specific hours runs
-	// only in the first.
+	// both is true if the job runs in both occurrences of a repeated hour. In cron, an hourly job does, and a job at specific hours runs only
+	// in the first occurrence.
 	both bool
 	// gap is the longest wall-clock time in seconds between two ticks, if all days match.
 	gap int64
@@ -109,7 +109,8 @@ func withSundayAsZero(expression string) string {
 	return expression[:week[0]] + strings.Join(items, ",") + expression[week[1]:]
 }
 
-// daysUntilSunday replaces a list item with day 7 by the days that it means, as numbers from 0 to 6. It returns other items unchanged.
+// daysUntilSunday replaces a list item that contains day 7 with a list of its days, as numbers from 0 to 6. It returns other items
+// unchanged.
 func daysUntilSunday(item string) string {
 	found := weekRange.FindStringSubmatch(item)
 	if found == nil || !strings.Contains(found[1]+found[2], strconv.Itoa(sunday)) {
@@ -132,7 +133,7 @@ func daysUntilSunday(item string) string {
 
 // Step is a step in a field of a cron expression, such as 7 in */7.
 type Step struct {
-	// Field is the name of the field, and Values is its number of values.
+	// Field is the name of the field, and Values is the number of values that it can have.
 	Field  string
 	Values int
 	Step   int
@@ -207,8 +208,8 @@ func (c *ticks) next(z *Zone, t int64) int64 {
 	return never
 }
 
-// begin returns the instant from which on the ticks of a span count: its start, or the end of the wall-clock times that it repeats if the
-// ticks in them do not count again.
+// begin returns the instant at which ticks of a span start to count. This is the start of the span, or the end of the wall-clock times that
+// it repeats if ticks in repeated times do not count again.
 func (c *ticks) begin(s *offsetSpan) int64 {
 	if c.both {
 		return s.start
@@ -234,8 +235,8 @@ func (c *ticks) previousIn(from, last, offset int64) int64 {
 	return wall - offset
 }
 
-// run returns the end of an interval that starts with a tick and in which ticks are at most gap apart: consecutive matching days with one
-// UTC offset. A search can skip the ticks in it.
+// run returns the end of an interval that starts with a tick and in which ticks are at most gap apart, because all of its days match and
+// have the same UTC offset. A search can skip these ticks.
 func (c *ticks) run(z *Zone, tick int64) int64 {
 	span := z.spans[z.at(tick)]
 	if c.everyDay() {

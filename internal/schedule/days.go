@@ -5,8 +5,8 @@ import "time"
 // WeekOfMonth is the occurrence of a weekday in a month.
 type WeekOfMonth uint8
 
-// The weeks of a month are counted from its first day: First has the days 1 to 7, Fourth the days 22 to 28, and Fifth the remaining days.
-// Last has the last seven days, which overlap with Fourth and Fifth.
+// The weeks of a month are counted from its first day: First is days 1 to 7, Fourth is days 22 to 28, and Fifth is the remaining days. Last
+// is the last seven days, which overlap with Fourth and Fifth.
 const (
 	First WeekOfMonth = iota
 	Second
@@ -40,10 +40,10 @@ func DayOf(t time.Time) int64 {
 	return floorDiv(time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Unix(), day)
 }
 
-// MaxEveryWeeks bounds Days.EveryWeeks, and so the search for the next start.
+// MaxEveryWeeks bounds Days.EveryWeeks, and thereby the search for the next start.
 const MaxEveryWeeks = 26
 
-// daySet has days as bit sets.
+// daySet is a set of days, stored as bit sets.
 type daySet struct {
 	weekdays, weeks uint8
 	month, workdays numbers
@@ -52,7 +52,7 @@ type daySet struct {
 	every, week int64
 }
 
-// numbers has bit sets of the numbers of days in a month, counted from its start and from its end.
+// numbers holds day numbers as bit sets, counted from the start and from the end of a month.
 type numbers struct {
 	first, last uint32
 }
@@ -99,7 +99,7 @@ func numbersOf(list []int) (n numbers) {
 	return n
 }
 
-// has returns whether the number first, counted from the start, or last, counted from the end, is in its set.
+// has returns whether the sets contain a day, given its number first from the start and last from the end of the month.
 func (n numbers) has(first, last int) bool { return n.first&(1<<first) != 0 || n.last&(1<<last) != 0 }
 
 func (n numbers) none() bool { return n == numbers{} }
@@ -107,7 +107,7 @@ func (n numbers) none() bool { return n == numbers{} }
 // weekNumber returns the number of the week of day d. Week 0 begins on Monday, 1970-01-05, which is day 4.
 func weekNumber(d int64) int64 { return floorDiv(d-4, 7) }
 
-// all returns whether the set has all days.
+// all returns whether the set contains all days.
 func (s daySet) all() bool { return s == daySet{weekdays: everyDay, weeks: everyWeek} }
 
 // has returns whether a day counted from 1970-01-01 is in the set.
@@ -146,8 +146,8 @@ func workdays(first, last int64) int {
 	return int(until(last+1) - until(first))
 }
 
-// reach returns how many days ahead to search for the next start: three times the largest distance between two days of the set, because
-// gaps in local time can skip some of them.
+// reach returns how many days ahead to search for the next start: three times the largest distance between neighboring days of the set,
+// because gaps in local time can skip some of them.
 func (s daySet) reach() int64 {
 	switch {
 	case s.weeks == 1<<Fifth:

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Exception is a deviation from a schedule in [From, Until). While it is valid, its close periods close the gate. Otherwise its open
-// periods open it, and otherwise its Default decides. If none of them applies, the schedule decides, or the next exception if this one only
-// closes.
+// Exception is a deviation from a schedule in [From, Until). In that time, its close periods close the gate. Outside of them, its open
+// periods open the gate, and outside of both, its Default decides. If none of them applies, the schedule decides, or the next exception if
+// this one only closes.
 type Exception struct {
 	// Name is the name in decisions.
 	Name string
@@ -19,8 +19,8 @@ type Exception struct {
 	// Default is the state outside of both, nil if the schedule decides.
 	Default *State
 	// Lead suppresses changes of the schedule shortly before a period of the exception. It requires periods of one kind and no Default. Let s
-	// be the start of such a period: an interval in which the schedule has the opposite state and that would start in [s-Lead, s) does not
-	// start before the period has ended. An interval that has started before the lead or before the exception continues until s.
+	// be the start of such a period. If an interval of the schedule with the opposite state would start in [s-Lead, s), it does not start
+	// before the period has ended. An interval that has started before the lead or before the exception continues until s.
 	Lead time.Duration
 	// Broken is true if the periods are unknown. If the exception may have been meant to close the gate, it keeps the gate closed throughout.
 	// Otherwise it only prevents later exceptions from opening the gate.
@@ -115,8 +115,8 @@ func (e *Exception) leadState() State {
 
 func (e *Exception) valid() span { return span{e.From.Unix(), e.Until.Unix()} }
 
-// Refused returns the names of the exceptions whose lead takes too long to compute, because the schedule changes too often. They count as
-// broken.
+// Refused returns the names of the exceptions whose lead takes too long to compute, because the schedule changes too often. These
+// exceptions count as broken.
 func (p *Plan) Refused() []string { return p.refused }
 
 // rows returns the rows of the decision table for an exception, which precede those of the schedule.

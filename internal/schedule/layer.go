@@ -11,16 +11,16 @@ type layer struct {
 	// by is the name of the row. If it is empty, each period has its own name.
 	by string
 
-	// latest is the last result of find, and cursors has the last result for each period.
+	// latest is the last result of find, and cursors holds the last result for each period.
 	latest  finding
 	cursors []cursor
 }
 
-// cursor stores the result of a search in a period: the period covers all of [from, edge), or nothing of it.
+// cursor stores the result of a search in a period: the period covers all of [from, edge), or none of it.
 type cursor struct {
 	covered    bool
 	from, edge int64
-	// valid is the instant from which on the cursor must not be used: edge, or rest after from if that is earlier.
+	// valid is the instant at which the cursor stops being valid: edge, or rest after from if that is earlier.
 	valid int64
 }
 
@@ -29,7 +29,7 @@ type cursor struct {
 type finding struct {
 	cursor
 	by *Period
-	// exact is as in find.
+	// exact is the argument that was passed to find.
 	exact bool
 }
 

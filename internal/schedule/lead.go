@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sweep walks once through the validity of an exception, and finds the intervals that its lead suppresses: those in which the state of base
-// is opposite to state.
+// sweep walks once through the validity of an exception, and finds the intervals that its lead suppresses. In these intervals, the state of
+// base is the opposite of state.
 type sweep struct {
 	lead    int64
 	state   State
@@ -59,7 +59,7 @@ func (s *sweep) leads() ([]Period, bool) {
 	return []Period{{form: formSpans, spans: found}}, !s.budget.spent()
 }
 
-// next returns the first moment of the base after m with another state. It searches up to limit and within the budget, see Plan.search.
+// next returns the first moment of the base after m with a different state. It searches up to limit and within the budget, see Plan.search.
 func (s *sweep) next(m moment, limit int64) moment {
 	next, _ := s.base.search(m, limit, s.budget)
 	return next

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of the duration of a cron period: at least the resolution of cron, and at most a leap year.
+// MinDuration and MaxDuration bound the duration of a cron period: at least the resolution of cron, and at most a leap year.
 const (
 	MinDuration = time.Minute
 	MaxDuration = 366 * 24 * time.Hour
@@ -27,7 +27,7 @@ type Period struct {
 
 	// dated: start and end, as instants
 
-	// spans: sorted spans, and the events of a calendar, neither of which overlap
+	// spans: the spans, and the events of a calendar. Both are sorted and do not overlap.
 	spans  []span
 	events []event
 }
@@ -95,8 +95,8 @@ func Cron(name string, expression CronExpression, duration time.Duration, zone *
 	return p, nil
 }
 
-// unending returns whether a cron period never ends, even when the clock is set back, which is at most by a day. A period of an hour that
-// starts every hour does end where the clock is set back by half an hour, because two full hours are an hour and a half apart then.
+// unending returns whether a cron period never ends, even when the clock is set back, by at most a day. A one-hour period that starts every
+// hour does end when the clock is set back by half an hour, because two full hours are then an hour and a half apart.
 func (p *Period) unending() bool {
 	t := &p.ticks
 	return t.everyHour() && p.duration >= t.gap || t.everyDay() && p.duration >= t.gap+day
@@ -136,8 +136,8 @@ func (p *Period) findCron(t int64) (bool, int64) {
 	return true, edge
 }
 
-// findWeekly checks each day near t: around a transition of the zone, the order of days on the wall clock may differ from their order in
-// time.
+// findWeekly is find for a weekly period. It checks each day near t, because around a transition of the zone, the order of days on the wall
+// clock may differ from their order in time.
 func (p *Period) findWeekly(t int64) (bool, int64) {
 	reach := p.days.reach()
 	low, high := p.zone.offsets(t-4*day, t+(reach+1)*day)
@@ -167,7 +167,7 @@ func (p *Period) findWeekly(t int64) (bool, int64) {
 	return false, edge
 }
 
-// on returns the interval of a weekly period that starts on a day. It is empty if it is in a gap of the zone.
+// on returns the interval of a weekly period that starts on a day. The interval is empty if it is in a gap of the zone.
 func (p *Period) on(d int64) (start, end int64) {
 	return p.zone.Resolve(d*day + p.start), p.zone.Resolve(d*day + p.end)
 }

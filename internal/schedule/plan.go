@@ -24,7 +24,7 @@ func (s State) String() string {
 	return "closed"
 }
 
-// Reason is the rule that decided. Its values are reasons of the condition Opened.
+// Reason is the rule that decided. The values are reasons of the condition Opened.
 type Reason string
 
 // The reasons in order of precedence. For hard periods, ClosePeriod comes before OpenRequested, and for others after it.
@@ -41,7 +41,7 @@ const (
 	Default             Reason = "Default"
 )
 
-// Config has the inputs of a Plan.
+// Config holds the inputs of a Plan.
 type Config struct {
 	// Default is the state if nothing else decides.
 	Default State
@@ -86,7 +86,7 @@ type Decision struct {
 	Until time.Time
 	// Next is the next change of the state.
 	Next Transition
-	// Reached is where the search for Next ended because the budget was spent, zero if it was not.
+	// Reached is the instant at which the search for Next ended because the budget was spent, zero if it was not spent.
 	Reached time.Time
 }
 
@@ -100,7 +100,7 @@ type Transition struct {
 	By, Event string
 }
 
-// Interval is an interval [From, Until) of one state. Reason, By and Event are those at its start.
+// Interval is an interval [From, Until) with one state. Reason, By and Event apply at its start.
 type Interval struct {
 	From, Until time.Time
 	State       State
@@ -168,8 +168,8 @@ func (p *Plan) Decide(now time.Time) Decision {
 	return d
 }
 
-// Transitions yields the changes of the state in the nine years after an instant, in order. It ends early if the budget is spent; Err
-// returns the error then.
+// Transitions yields the changes of the state in the nine years after an instant, in order. If the budget is spent, it ends early, and Err
+// returns the error.
 func (p *Plan) Transitions(after time.Time) iter.Seq[Transition] {
 	return func(yield func(Transition) bool) {
 		t := after.Unix()
@@ -223,7 +223,7 @@ func (p *Plan) Causes(i Interval) (causes []Interval) {
 	return causes
 }
 
-// moment is the decision at the instant start. Its reason stays the same at least until until, and its state at least until flip.
+// moment is the decision at the instant start. Its reason does not change before until, and its state does not change before flip.
 type moment struct {
 	start  int64
 	state  State
@@ -249,8 +249,8 @@ func (m *moment) transition() Transition {
 	return Transition{At: instant(m.start), State: m.state, Reason: m.reason, By: m.by, Event: event}
 }
 
-// next returns the first moment after m that has another state and starts before limit. If there is none, its start is never. If the budget
-// is spent, reached is where the search ended, otherwise it is never.
+// next returns the first moment after m that has a different state and starts before limit. If there is none, the start of the result is
+// never. If the budget is spent, reached is the instant at which the search ended; otherwise, it is never.
 func (p *Plan) next(m moment, limit int64) (next moment, reached int64) {
 	next, reached = p.search(m, limit, p.budget)
 	if reached != never {

@@ -2,7 +2,7 @@ package schedule
 
 import "errors"
 
-// TimeOfDay is a wall-clock time in seconds since midnight, 24:00 included.
+// TimeOfDay is a wall-clock time in seconds since midnight, up to and including 24:00.
 type TimeOfDay int64
 
 // ParseTimeOfDay parses HH:MM from 00:00 to 23:59.

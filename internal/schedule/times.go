@@ -28,7 +28,7 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// RoundUp returns the first whole second that is not before t, or zero for zero.
+// RoundUp returns the first whole second that is not before t, zero if t is zero.
 func RoundUp(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -22,7 +22,7 @@ const (
 	// always is before all instants.
 	always int64 = math.MinInt64
 
-	// maxOffset is more than any UTC offset that the IANA database has had.
+	// maxOffset is larger than any UTC offset in the IANA database.
 	maxOffset = 16 * hour
 )
 
@@ -42,19 +42,19 @@ type Zone struct {
 // offsetSpan is an interval [start, end) with one UTC offset.
 type offsetSpan struct {
 	start, end, offset int64
-	// before is the offset of the previous span. The first span has its own.
+	// before is the offset of the previous span. For the first span, it is the span's own offset.
 	before int64
 }
 
-// repeatEnd returns when the wall clock has repeated the times by which it was set back at the start of the span. It is the start if the
-// clock was not set back.
+// repeatEnd returns the end of the wall-clock times that repeat because the clock was set back at the start of the span. It is the start if
+// the clock was not set back.
 func (s *offsetSpan) repeatEnd() int64 { return s.start + max(0, s.before-s.offset) }
 
 // gapEnd returns when the skipped times would have ended by the clock of the previous span. It is the start if the clock was not set
 // forward.
 func (s *offsetSpan) gapEnd() int64 { return s.start + max(0, s.offset-s.before) }
 
-// zones has a *Zone for each *time.Location of tz.
+// zones maps each *time.Location of tz to a *Zone.
 var zones sync.Map
 
 // LoadZone returns the zone with an IANA name; the empty name is UTC. It refuses "Local", which depends on the machine. Zones are tabulated
@@ -77,12 +77,12 @@ func LoadZone(name string) (*Zone, error) {
 	return known.(*Zone), nil
 }
 
-// Offset is a UTC offset in seconds, positive to the east, and the instant from which on it applies, in seconds since 1970 in UTC.
+// Offset is a UTC offset in seconds, positive to the east, and the instant at which it starts to apply, in seconds since 1970 in UTC.
 type Offset struct {
 	From, Seconds int64
 }
 
-// NewZone returns a zone that is not in the IANA database. Its offset is before until the first of the offsets applies. The offsets must be
+// NewZone returns a zone that is not in the IANA database. The offset is before until the first of offsets applies. The offsets must be
 // sorted, and none may exceed 16 hours in either direction.
 func NewZone(name string, before int64, offsets ...Offset) (*Zone, error) {
 	zone := &Zone{name: name, spans: []offsetSpan{{start: always, end: never, offset: before, before: before}}}
@@ -127,7 +127,7 @@ func tabulate(loc *time.Location) []offsetSpan {
 			break
 		}
 		if !next.After(t) {
-			// The last day of a leap year, see https://go.dev/issue/81583.
+			// ZoneBounds may not advance on the last day of a leap year, see https://go.dev/issue/81583.
 			next = t.Add(time.Hour)
 		}
 		t = next
