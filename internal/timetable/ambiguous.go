@@ -15,7 +15,7 @@ import (
 type Ambiguity struct {
 	// Field is the path of the schedule, such as spec.openPeriods[0].schedule.
 	Field string
-	// Message has the name of the period, what the schedule means, and what to use instead.
+	// Message names the period, and explains what the schedule means and what to use instead.
 	Message string
 }
 

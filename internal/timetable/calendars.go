@@ -38,7 +38,7 @@ const (
 // CalendarFile identifies a file: an entry of a ConfigMap, and the time zone in which it is read. The file is parsed once for all
 // CalendarKeys of a Gate.
 type CalendarFile struct {
-	// Namespace and Name are those of the ConfigMap, and Key is the key of the entry.
+	// Namespace and Name identify the ConfigMap, and Key is the key of the entry.
 	Namespace, Name, Key string
 	// Zone applies to dates and times without a zone.
 	Zone string
@@ -77,7 +77,7 @@ type CalendarCost struct {
 	Occurrences, Effort, Bytes int
 }
 
-// mostPerGate bounds the total cost of the calendars of a Gate. Calendars within it take at most 3 MiB of memory.
+// mostPerGate bounds the total cost of the calendars of a Gate. Calendars within this budget take at most 3 MiB of memory.
 var mostPerGate = CalendarCost{Occurrences: ical.MaxOccurrences, Effort: 10_000_000, Bytes: ical.MaxText}
 
 // maxConfigMaps bounds the number of ConfigMaps with the calendars of a Gate.
@@ -93,15 +93,16 @@ func (c CalendarCost) add(other CalendarCost) (sum CalendarCost, ok bool) {
 	return sum, sum.Occurrences <= mostPerGate.Occurrences && sum.Effort <= mostPerGate.Effort && sum.Bytes <= mostPerGate.Bytes
 }
 
-// Calendars has the calendars of a Gate. A missing calendar counts as broken: its close periods cover all time, its open periods none.
+// Calendars holds the calendars of a Gate. A missing calendar counts as broken: its close periods cover all time, and its open periods
+// cover nothing.
 type Calendars map[CalendarKey]Calendar
 
 // BrokenCalendar is a calendar of a Gate that cannot be read.
 type BrokenCalendar struct {
 	CalendarKey
-	// Path is the field path of the calendar, Period is the name of its period.
+	// Path is the field path of the calendar, and Period is the name of its period.
 	Path, Period string
-	// Cause is the error on one line. Causes has the parts of the error as a list.
+	// Cause is the error on one line. Causes lists the parts of the error.
 	Cause  string
 	Causes []string
 }
@@ -111,7 +112,7 @@ func (b *BrokenCalendar) String() string {
 	return fmt.Sprintf(msgCalendar, b.Namespace, b.Name, b.Key, b.Cause)
 }
 
-// Files has the entries of a ConfigMap by key.
+// Files holds the entries of a ConfigMap by key.
 type Files struct {
 	Data       map[string]string `json:"data"`
 	BinaryData map[string][]byte `json:"binaryData"`
@@ -225,7 +226,7 @@ func CollectCalendars(g *v1alpha1.Gate, read func(file CalendarFile, selections 
 	return calendars
 }
 
-// BrokenCalendars returns a broken calendar with the error for each selection.
+// BrokenCalendars returns a broken calendar with the same error for each selection.
 func BrokenCalendars(selections []Selection, err error) []Calendar {
 	return slices.Repeat([]Calendar{{Err: err}}, len(selections))
 }

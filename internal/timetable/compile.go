@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// InvalidDuration returns the error for a value that is not a duration or out of the bounds of its field.
+// InvalidDuration returns the error for a value that is not a duration or is outside the bounds of its field.
 func InvalidDuration(path *field.Path, d v1alpha1.Duration, bounds string) *field.Error {
 	if _, err := v1alpha1.ParseDuration(d.String()); err != nil {
 		bounds += msgDurationExamples
@@ -28,7 +28,7 @@ type compiler struct {
 	gate      *v1alpha1.Gate
 	calendars Calendars
 	broken    []BrokenCalendar
-	// ambiguous are the warnings about calendars.
+	// ambiguous lists the warnings about calendars.
 	ambiguous []Ambiguity
 }
 
@@ -93,7 +93,7 @@ func (c *compiler) loadZone(path *field.Path, name v1alpha1.TimeZone) *schedule.
 // periodName matches the names of periods that the CRD allows.
 var periodName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// period compiles one period. names has the names of the periods before it. If there is an error, the result must not be used. opens is
+// period compiles one period. names contains the names of the previous periods. If there is an error, the result must not be used. opens is
 // true for an open period. Fractions of a second are rounded so that the Gate never opens early or closes late.
 func (c *compiler) period(path *field.Path, p *v1alpha1.Period, names map[string]bool, opens bool) schedule.Period {
 	switch {

@@ -81,7 +81,7 @@ func refuseEmpty[T any](c *compiler, path *field.Path, list []T) {
 	}
 }
 
-// numbers returns the numbers in list from -most to most without 0. It reports all others, and duplicates.
+// numbers returns the numbers in list that are from -most to most and not 0. It reports other numbers and duplicates.
 func numbers[T ~int32](c *compiler, path *field.Path, list []T, most T, cause string) (all []int) {
 	refuseEmpty(c, path, list)
 	for i, n := range list {
@@ -105,7 +105,7 @@ func (c *compiler) weeks(path *field.Path, p *v1alpha1.Period) []schedule.WeekOf
 	return named(c, path.Child("weeksOfMonth"), p.WeeksOfMonth, weeksOfMonth, msgWeekOfMonth)
 }
 
-// named returns the values of the names in list. It reports unknown names, and duplicates.
+// named returns the values of the names in list. It reports unknown names and duplicates.
 func named[K ~string, V comparable](c *compiler, path *field.Path, list []K, known map[K]V, cause string) (all []V) {
 	refuseEmpty(c, path, list)
 	for i, name := range list {

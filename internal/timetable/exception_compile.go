@@ -24,7 +24,7 @@ func ValidateException(e *v1alpha1.GateException) field.ErrorList {
 	return errs
 }
 
-// exceptionRules compiles what an exception does while it is valid. If there is an error, the result must not be used.
+// exceptionRules compiles the effect of an exception while it is valid. If there is an error, the result must not be used.
 func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorList) {
 	c := &compiler{}
 	root := field.NewPath("spec")
@@ -131,9 +131,9 @@ func (c *compiler) validity(root *field.Path, spec *v1alpha1.GateExceptionSpec) 
 	}
 }
 
-// Excess returns the exceptions over the limit, of those that count, which are in their order of precedence. The newest ones that only
-// close are the first over the limit, because most of them need no approval and must not break approved ones. The newest of the others
-// follow.
+// Excess returns the exceptions over the limit. counts lists the exceptions that count, in order of precedence. The newest exceptions that
+// only close are the first to exceed the limit, because most of them need no approval and must not break approved ones. The newest of the
+// others follow.
 func Excess(counts []*v1alpha1.GateException) []*v1alpha1.GateException {
 	return counts[:max(0, len(counts)-v1alpha1.MaxEffectiveExceptions)]
 }

@@ -1,4 +1,4 @@
-// Package timetable compiles the periods of Gates and GateExceptions, and the calendars to which they refer. It is pure.
+// Package timetable compiles the periods of Gates and GateExceptions, and the calendars that they refer to. It is pure.
 package timetable
 
 import (
@@ -13,9 +13,9 @@ import (
 
 // Timetable holds the compiled periods of a Gate and of its exceptions. It is safe for concurrent use.
 type Timetable struct {
-	// Errors are those of the spec. A timetable with errors has no plan.
+	// Errors lists the errors of the spec. A timetable with errors has no plan.
 	Errors field.ErrorList
-	// Broken are the calendars that cannot be read. Their close periods cover all time, their open periods none.
+	// Broken lists the calendars that cannot be read. Their close periods cover all time, and their open periods cover nothing.
 	Broken []BrokenCalendar
 	// Warnings are about calendars: events that do not count although they may have been meant to, and other possible mistakes.
 	Warnings []Ambiguity
@@ -51,8 +51,8 @@ func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateE
 // keyOf returns the key of an exception in a Timetable.
 func keyOf(e *v1alpha1.GateException) string { return e.Namespace + "/" + e.Name }
 
-// Plan returns the plan of the Gate with the exceptions that count, in their order of precedence, and with the periods of requests. A nil
-// budget means a new budget of schedule.DecisionLookups. Excess exceptions count as broken, because the Gate could open without them.
+// Plan returns the plan of the Gate with the exceptions that count, in order of precedence, and with the periods of requests. A nil budget
+// means a new budget of schedule.DecisionLookups. Excess exceptions count as broken, because the Gate could open without them.
 func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []schedule.Period, budget *schedule.Budget) *schedule.Plan {
 	config := t.config
 	config.Open, config.Close, config.Budget = opened, closed, budget
