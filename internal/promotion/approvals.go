@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// Bounds of the approvals in the status.
+// maxApprovals bounds the approvals in the status. maxBy and maxReason bound the texts of an approval, in bytes.
 const (
 	maxApprovals = 100
 	maxBy        = 512
@@ -54,7 +54,7 @@ func (d *decision) approve() {
 			stamped = append(stamped, a.RevisionApproval)
 		}
 	}
-	// A user who approves again is moved to the end.
+	// If a user approves again, the approval moves to the end.
 	gone := slices.DeleteFunc(slices.Clone(s.Approvals), func(a v1alpha1.RevisionApproval) bool { return slices.ContainsFunc(stamped, approval{a}.isSame) })
 	s.Approvals = slices.Concat(gone, stamped)
 	s.Approvals = s.Approvals[max(0, len(s.Approvals)-maxApprovals):]
@@ -77,7 +77,7 @@ func HasNewApprovals(g *v1alpha1.GatedSource) bool {
 // approval is the approval of one user.
 type approval struct{ v1alpha1.RevisionApproval }
 
-// isSame returns whether both approvals are of the same revision by the same user.
+// isSame returns whether both approvals are for the same revision and by the same user.
 func (a approval) isSame(other v1alpha1.RevisionApproval) bool {
 	return a.Revision == other.Revision && a.ApprovedBy == other.ApprovedBy
 }

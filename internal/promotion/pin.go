@@ -38,14 +38,14 @@ var (
 	timeoutField  = fields.Name(repository, &repository.Timeout)
 )
 
-// forms has the patterns of revisions that can be pinned. Revisions of Git and OCI have an optional name and an immutable part.
+// forms holds the patterns of revisions that can be pinned, by kind. Revisions of Git and OCI have an optional name and an immutable part.
 var forms = map[string]*regexp.Regexp{
 	sourcev1.GitRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?sha(?:1:([0-9a-f]{40})|256:([0-9a-f]{64}))$`),
 	sourcev1.OCIRepositoryKind: regexp.MustCompile(`^(?:(\S+)@)?(sha256:[0-9a-f]{64})$`),
 	sourcev1.HelmChartKind:     regexp.MustCompile(`^(v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)(\+[0-9A-Za-z.-]+)?$`),
 }
 
-// formOf describes the form of a revision of a kind.
+// formOf describes the form of revisions for messages, by kind.
 var formOf = map[string]string{
 	sourcev1.GitRepositoryKind: "main@sha1:<commit>", sourcev1.OCIRepositoryKind: "latest@sha256:<digest>", sourcev1.HelmChartKind: "6.5.1",
 }

@@ -21,15 +21,16 @@ type Source struct {
 	Current bool
 	// Unchanged is true if the artifact has the content that the current spec selects at that revision, even if Current is false.
 	Unchanged bool
-	// Failed is true if source-controller could not fetch it with its current spec. Revision is then that of an earlier artifact.
+	// Failed is true if source-controller could not fetch the source with its current spec. In that case, Revision is from an earlier
+	// artifact.
 	Failed bool
-	// GatedBy is the GatedSource that has pinned it, empty if it is not pinned.
+	// GatedBy is the GatedSource that has pinned the source, empty if it is not pinned.
 	GatedBy string
-	// Owned is true if it is deleted with its GatedSource.
+	// Owned is true if the source is deleted with its GatedSource.
 	Owned bool
-	// Deleted is true if it is being deleted.
+	// Deleted is true if the source is being deleted.
 	Deleted bool
-	// Ready is its condition, nil if it has none.
+	// Ready is the condition Ready of the source, nil if it has none.
 	Ready *metav1.Condition
 }
 
@@ -44,7 +45,7 @@ type Gates struct {
 	Reason, Message string
 }
 
-// Input has the inputs of a decision at an instant. Sources that do not exist are nil.
+// Input holds the inputs of a decision at an instant. Sources that do not exist are nil.
 type Input struct {
 	Original, Pinned *Source
 	Gates            Gates
@@ -67,7 +68,7 @@ type Step struct {
 	Promoted *v1alpha1.Promotion
 	// Waits is the revision that has begun to wait, nil if there is none.
 	Waits *v1alpha1.SeenRevision
-	// Approved has new approvals, and Voided has approvals that no longer count.
+	// Approved lists new approvals, and Voided lists approvals that no longer count.
 	Approved, Voided []v1alpha1.RevisionApproval
 }
 
@@ -113,7 +114,7 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	return d.step
 }
 
-// Wrote records the spec of the pinned source as the API server stored it, to recognize it later. It returns whether that has changed the
+// Wrote records the spec of the pinned source as the API server stored it, to recognize it later. It returns whether this has changed the
 // status.
 func (s Step) Wrote(g *v1alpha1.GatedSource, spec map[string]any) bool {
 	p := g.Status.Pinned
@@ -166,7 +167,7 @@ func (d *decision) original() string { return fmt.Sprintf("%s '%s'", d.kind, d.g
 
 func (d *decision) pinned() string { return fmt.Sprintf("%s '%s'", d.kind, d.g.PinnedName()) }
 
-// observe records the newest revision, and whether the spec of the source has changed, which voids approvals.
+// observe records the newest revision. If the spec of the source has changed, it starts a new round, which voids all approvals.
 func (d *decision) observe() {
 	s, at := &d.g.Status, metav1.NewTime(d.Now)
 	if d.fault != (fault{}) {
@@ -191,7 +192,7 @@ func (d *decision) observe() {
 	s.Seen = s.Seen[:min(len(s.Seen), v1alpha1.MaxSeen)]
 }
 
-// complete records that the pinned source has the spec that was in status.promoting.
+// complete records the promotion in status.promoting if the pinned source already has its spec.
 func (d *decision) complete() {
 	p := d.g.Status.Promoting
 	if p == nil || !d.isOurs() || !isSpec(d.Pinned.Spec, p.Spec.Raw) {
@@ -282,15 +283,15 @@ func approvableRevisions(g *v1alpha1.GatedSource) (revisions []string) {
 	return revisions
 }
 
-// moves returns whether the pin must move to a revision. If the spec of the source has changed, it moves with the newest revision, or with
-// one that was approved since.
+// moves returns whether the pin must move to a revision. If the spec of the source has changed, it also moves to the same revision, if that
+// was approved since or no approvals are required.
 func (d *decision) moves(want, reason string) bool {
 	gated := d.g.Status.Pinned
 	return gated == nil || !same(d.kind, gated.Revision, want) ||
 		gated.Digest != d.g.Status.Digest && (reason == v1alpha1.RevisionApprovedReason || d.g.RequiredApprovals() == 0)
 }
 
-// promote records the next pin in the status. The pinned source is written once the status is stored.
+// promote records the next pin in the status. The pinned source is written after the status is stored.
 func (d *decision) promote(want, reason string) {
 	s := &d.g.Status
 	next := pin(d.kind, d.Original.Spec, want)
@@ -315,7 +316,7 @@ func (d *decision) restore() {
 	}
 }
 
-// recordWaiting records which revision waits.
+// recordWaiting records which revision waits, since when, and how many newer revisions there are.
 func (d *decision) recordWaiting(want string, moves bool) {
 	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-// report sets the conditions.
+// report sets the conditions, the observed generation, and the last handled reconcile request.
 func (d *decision) report(want string, moves bool) {
 	s := &d.g.Status
 	approvedCondition := d.approved(want, moves)
@@ -78,7 +78,7 @@ func (d *decision) approved(want string, moves bool) metav1.Condition {
 	return c
 }
 
-// stopped returns the message that the followed source is suspended, empty if it is not.
+// stopped returns a clause for a suspended followed source, empty if the source is not suspended.
 func (d *decision) stopped() string {
 	if !isSuspended(d.Original.Spec) {
 		return ""
@@ -86,7 +86,8 @@ func (d *decision) stopped() string {
 	return msgIsSuspended
 }
 
-// unseen returns the message that newer revisions are unknown because the followed source cannot be fetched, empty if it can be.
+// unseen returns a sentence for a followed source that cannot be fetched, so that newer revisions are unknown. It is empty if the source
+// can be fetched.
 func (d *decision) unseen() string {
 	if d.fault != (fault{}) || !d.Original.Failed {
 		return ""
