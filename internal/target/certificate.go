@@ -16,13 +16,13 @@ import (
 
 var _ = register(certificate{Certificate})
 
-// Certificate is the kind of cert-manager's Certificates. Gates hold their renewal. cert-manager issues the first certificate, and a
-// certificate whose spec changed, regardless of spec.renewal.
+// Certificate is the group and kind of Certificates of cert-manager. Gates hold their renewal. cert-manager issues the first certificate,
+// and a new one after a change of the spec, regardless of spec.renewal.
 var Certificate = schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}
 
 const (
-	// maxDeferral is the longest lifetime for which cert-manager finds the window that the controller sets. The window recurs every year, and
-	// cert-manager also searches one lifetime back, so it would find the window of the year before.
+	// maxDeferral is the longest lifetime of a certificate whose renewal the controller defers with a window. The window recurs every year,
+	// and cert-manager also searches one lifetime back. With longer lifetimes, it would find the window of the year before.
 	maxDeferral = 180 * 24 * time.Hour
 
 	// minRenewBefore is the shortest spec.renewBefore that cert-manager's webhook accepts.
@@ -31,8 +31,8 @@ const (
 	// marginPart limits the margin to a sixth of the lifetime: half of the third that cert-manager leaves for the renewal by default.
 	marginPart = 6
 
-	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies the release, because its CRD is the
-	// same as that of the next one.
+	// brokenDisabled is the release of cert-manager that panics on a disabled renewal. A label identifies the release, because the CRD is the
+	// same in the next release.
 	brokenDisabled = "v1.21.0"
 )
 
@@ -110,7 +110,7 @@ func (certificate) Differs(before, after *Object) bool {
 	return observe(before) != observe(after)
 }
 
-// observed has the parts of the status of a Certificate that a plan depends on.
+// observed holds the parts of the status of a Certificate that a plan depends on.
 type observed struct {
 	notBefore, notAfter, renewal time.Time
 	ready, current, issuing, ari bool
@@ -136,8 +136,8 @@ func observe(obj *Object) observed {
 	return o
 }
 
-// Plan implements Adapter: it defers the renewal to a deadline. If cert-manager can wait for the deadline itself, it does so even while the
-// controller is down. Otherwise, the renewal is disabled until the controller changes it at the deadline.
+// Plan implements Adapter. It defers the renewal to a deadline. If cert-manager can wait for the deadline itself, this works even while the
+// controller is down. Otherwise, the renewal is disabled until the controller releases the certificate at the deadline.
 func (c certificate) Plan(obj *Object, state State, terms Terms, now time.Time) Plan {
 	o := observe(obj)
 	held := state.IsHeld()

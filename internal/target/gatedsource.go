@@ -19,11 +19,11 @@ import (
 
 var _ = register(gatedSource{groupKind: GatedSource})
 
-// GatedSource is our own kind, whose objects move from revision to revision. They are held without a write: their reconciler checks the
-// Gates before it moves the pin.
+// GatedSource is the group and kind of GatedSources, which move from revision to revision. They are held without a write, because their
+// reconciler checks the Gates before it moves the pin.
 var GatedSource = schema.GroupKind{Group: api.Group, Kind: "GatedSource"}
 
-// pinnable are the kinds of sources that GatedSources pin.
+// pinnable contains the kinds of sources that GatedSources can pin.
 var pinnable = map[schema.GroupKind]bool{
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind}: true,
 	{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.OCIRepositoryKind}: true,
@@ -34,7 +34,7 @@ var pinnable = map[schema.GroupKind]bool{
 // field in which source-controller records its value.
 type Content struct{ Spec, Observed []string }
 
-// ContentOf has these fields by kind. Kinds whose revision does not identify the content, such as HelmChart, are missing.
+// ContentOf lists these fields by kind. Kinds whose revision does not identify the content, such as HelmChart, are missing.
 var ContentOf = map[string][]Content{
 	sourcev1.GitRepositoryKind: {
 		content(gitRepository, &gitRepository.Spec.Ignore, &gitRepository.Status.ObservedIgnore),
@@ -51,7 +51,7 @@ func content(obj, spec, observed any) Content {
 	return Content{fields.Path(obj, spec), fields.Path(obj, observed)}
 }
 
-// gatedSource is the adapter of GatedSources. It keeps them whole.
+// gatedSource is the adapter of GatedSources. Trimmed GatedSources keep the whole spec and status.
 type gatedSource struct {
 	follower
 	groupKind schema.GroupKind
@@ -78,7 +78,7 @@ func (gatedSource) Observe(obj *Object, _ Identity) State {
 	return Free
 }
 
-// heldBecause has the reasons of the condition Approved for an object that Gates hold.
+// heldBecause contains the reasons of the condition Approved for objects that Gates hold.
 var heldBecause = map[string]bool{"GateClosed": true, "GateNotFound": true, "AccessDenied": true}
 
 // Plan implements Adapter. It returns no lever. If no revision waits, the object is exempt.

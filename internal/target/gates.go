@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Values that are longer or have more parts are never a list of at most 32 names. config/lock has the same bounds.
+// maxGatesLength and maxGatesParts bound the characters and the parts of the annotation. A value that exceeds them is invalid. config/lock
+// has the same bounds.
 const (
 	maxGatesLength = 12000
 	maxGatesParts  = 200
@@ -25,8 +26,8 @@ const (
 // gateName matches namespace/name, where the name is a DNS subdomain. config/lock has the same expression.
 var gateName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-// ParseGates returns the Gates in the annotation of an object in a namespace, as namespace/name, sorted, each once. If a name is invalid or
-// there are too many, it returns only NoGate.
+// ParseGates returns the Gates in the annotation of an object in a namespace, as namespace/name, sorted and without duplicates. If a name
+// is invalid or there are too many, it returns only NoGate.
 func ParseGates(value, namespace string) []string {
 	noGate := []string{namespace + "/" + NoGate}
 	if utf8.RuneCountInString(value) > maxGatesLength {

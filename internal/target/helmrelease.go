@@ -34,8 +34,8 @@ var (
 // helmReleases is the adapter of HelmReleases.
 type helmReleases struct{ suspendable }
 
-// Source implements Applier. Without spec.chartRef, the source is the HelmChart that helm-controller creates. Its name is in the status;
-// until then, it is HelmChartName.
+// Source implements Applier. Without spec.chartRef, the source is the HelmChart that helm-controller creates. If the status does not
+// contain the name of the HelmChart yet, the name is HelmChartName.
 func (helmReleases) Source(obj *unstructured.Unstructured) (fluxmeta.NamespacedObjectKindReference, bool) {
 	if ref, ok := sourceAt(obj, ChartRefPath); ok {
 		return ref, true
@@ -63,7 +63,7 @@ func (helmReleases) Applied(obj *unstructured.Unstructured) string {
 }
 
 // Pending implements Applier. While a HelmRelease is held, helm-controller does not update the version in its HelmChart, so the spec is
-// compared with it. If the artifact is identified by a digest instead of a version, that digest is compared with the status.
+// compared with that version. If a digest instead of a version identifies the artifact, the digest is compared with the status.
 func (h helmReleases) Pending(obj, source *unstructured.Unstructured) (string, bool) {
 	if source.GetKind() == sourcev1.HelmChartKind {
 		wanted := cmp.Or(textAt(obj, chartVersionPath), "*")

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 )
 
-// defaultField is the default field that suspends objects of an added kind.
+// defaultField is the field that suspends objects of an added kind by default.
 const defaultField = "spec.suspend"
 
 // Kind is a kind that an administrator adds to the built-in ones. A boolean field suspends its objects.
@@ -22,7 +22,7 @@ type Kind struct {
 	Field string
 }
 
-// String returns the kind as ParseKinds reads it.
+// String returns the kind in the form that ParseKinds accepts.
 func (k Kind) String() string {
 	text := k.Group + "/" + k.Kind
 	if k.Field != defaultField {
@@ -98,7 +98,7 @@ func parseKind(value string) (Kind, error) {
 	return k, nil
 }
 
-// SetKinds replaces the added kinds. Call it before All, For and Of, because results that they have returned do not change.
+// SetKinds replaces the added kinds. Call it before All, For and Of, because it does not change results that they have already returned.
 func SetKinds(kinds ...Kind) {
 	t := table{adapters: map[schema.GroupKind]Adapter{}, added: map[schema.GroupKind]Kind{}}
 	for _, a := range builtIn {

@@ -17,7 +17,7 @@ type Object struct {
 	unstructured.Unstructured
 }
 
-// DeepCopyObject returns a copy of type *Object, unlike that of Unstructured.
+// DeepCopyObject returns a copy of type *Object, unlike the method of Unstructured.
 func (o *Object) DeepCopyObject() runtime.Object {
 	return &Object{Unstructured: *o.DeepCopy()}
 }
@@ -35,8 +35,8 @@ func (o *Object) GetConditions() []metav1.Condition {
 	return conditions
 }
 
-// conditionOf converts a condition like runtime.DefaultUnstructuredConverter, but takes a tenth of the time, because each reconciliation
-// reads all conditions of a target. It returns false if the condition is malformed.
+// conditionOf converts a condition like runtime.DefaultUnstructuredConverter, but is ten times as fast. This matters because each
+// reconciliation reads all conditions of a target. It returns false if the condition is malformed.
 func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	fields, ok := item.(map[string]any)
 	condition = metav1.Condition{
@@ -52,7 +52,7 @@ func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	return condition, ok
 }
 
-// field returns a field, or the zero value if it is not set. If it has another type, field sets ok to false.
+// field returns a field, or the zero value if it is not set. It sets ok to false if the field has another type.
 func field[T any](fields map[string]any, name string, ok *bool) T {
 	value, is := fields[name].(T)
 	*ok = *ok && (is || fields[name] == nil)
@@ -61,13 +61,13 @@ func field[T any](fields map[string]any, name string, ok *bool) T {
 
 var conditionsPath = []string{"status", "conditions"}
 
-// condition returns the condition with a name, nil if it is missing.
+// condition returns the condition with a type, nil if it is missing.
 func (o *Object) condition(name string) *metav1.Condition {
 	return meta.FindStatusCondition(o.GetConditions(), name)
 }
 
-// Lever returns the spec field that holds a trimmed object, empty if none does. If several are set, it returns the first one; the others
-// are not ours.
+// Lever returns the spec field that holds a trimmed object, empty if none does. If several fields are set, it returns the first one,
+// because the others are not ours.
 func Lever(obj *Object) map[string]any {
 	for _, path := range Of(&obj.Unstructured).levers() {
 		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {
@@ -77,7 +77,7 @@ func Lever(obj *Object) map[string]any {
 	return map[string]any{}
 }
 
-// Revision returns the revision of a trimmed object, empty if unknown. For the kinds of Flux, it is the revision of their source.
+// Revision returns the revision of a trimmed object, empty if unknown. For Flux kinds, this is the revision of the source.
 func Revision(obj *Object) string {
 	for _, path := range Of(&obj.Unstructured).revisions() {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...); value := value.(type) {
@@ -98,7 +98,7 @@ func (o *Object) SetConditions(conditions []metav1.Condition) {
 	for i := range conditions {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
 		if err != nil {
-			panic(err) // conditions always convert
+			panic(err) // conditions can always be converted
 		}
 		list = append(list, fields)
 	}

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Owner is a field manager that owns a field that holds an object.
+// Owner is the manager of a field that holds an object.
 type Owner struct {
 	Manager string
 	// At is when the manager last wrote, zero if unknown.
 	At time.Time
 }
 
-// OtherOwners returns the other managers that own a field that holds an object, sorted, each once.
+// OtherOwners returns the managers other than ours that own a field that holds an object, sorted and without duplicates.
 func OtherOwners(obj *unstructured.Unstructured, us Identity) []Owner {
 	var owners []Owner
 	adapter := Of(obj)

@@ -22,21 +22,21 @@ var (
 	timeoutPath   = fields.Path(kustomization, &kustomization.Spec.Timeout)
 	intervalPath  = fields.Path(kustomization, &kustomization.Spec.Interval)
 	digestPath    = fields.Path(helmRelease, &helmRelease.Status.LastAttemptedConfigDigest)
-	// passPaths are the paths that the evaluation of a pass reads.
+	// passPaths lists the paths that the evaluation of a pass reads.
 	passPaths = [][]string{handledPath, attemptedPath, digestPath}
 )
 
 // ReadyOf returns the condition Ready of an object, nil if it has none.
 func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.ReadyCondition) }
 
-// Handled returns the last reconcile request of a trimmed object that Flux has handled, empty if there is none.
+// Handled returns the last reconcile request that Flux has handled for a trimmed object, empty if there is none.
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
 // Progress is what Flux has reported about an object: the last handled reconcile request, the last attempted revision, and the last
-// observed generation. The revision of a HelmRelease includes the digest of its values; that of a source is the revision of its artifact.
+// observed generation. For a HelmRelease, the revision includes the digest of the values. For a source, it is the revision of the artifact.
 type Progress [3]string
 
-// ProgressNames are the names of the parts of a Progress.
+// ProgressNames lists the names of the parts of a Progress.
 var ProgressNames = [len(Progress{})]string{"request for a reconciliation", "revision", "generation"}
 
 // ProgressOf returns the Progress of a trimmed object.

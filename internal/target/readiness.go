@@ -44,8 +44,8 @@ var (
 	dependencyNamespace = fields.Name(dependency, &dependency.Namespace)
 )
 
-// passing has the reasons that Flux reports for an object that is not ready only because it waits or is about to be retried, and those of a
-// GatedSource without a pin.
+// passing lists the reasons that Flux reports for an object that is not ready only because it waits or is about to be retried, and the
+// reasons of a GatedSource without a pin.
 var passing = []string{fluxmeta.DependencyNotReadyReason, fluxmeta.HealthCheckCanceledReason, "WaitingApproval", "GateClosed"}
 
 // ReadinessOf returns the readiness of a trimmed object and the message of its condition. An object of a kind that does not report
@@ -84,8 +84,8 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 }
 
 // IsReady returns whether an object is ready with its current spec, and if not, why. Conditions of an earlier generation don't count, and
-// an object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check: then it
-// stays ready while Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
+// an object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check. In that
+// case, it stays ready while Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
 func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 	condition := obj.condition(fluxmeta.ReadyCondition)
 	switch {
@@ -126,7 +126,8 @@ var fluxGroups = []string{
 
 func isFlux(kind schema.GroupKind) bool { return slices.Contains(fluxGroups, kind.Group) }
 
-// Needs returns the objects in spec.dependsOn of a trimmed object of Flux. They have the same kind.
+// Needs returns the keys of the objects in spec.dependsOn of a trimmed Flux object, which have the same kind. For other kinds, it returns
+// nil.
 func Needs(obj *Object) []Key {
 	if !isFlux(obj.GroupVersionKind().GroupKind()) {
 		return nil

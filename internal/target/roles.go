@@ -30,15 +30,15 @@ type Activator interface {
 	StagedSecret(obj *Object) string
 }
 
-// Pinner is the role of adapters whose objects pin sources. They are held without a write, because their own reconciler checks the Gates
-// before it moves a pin.
+// Pinner is the role of adapters whose objects pin sources. The objects are held without a write, because their own reconciler checks the
+// Gates before it moves a pin.
 type Pinner interface {
 	// CanPin returns whether the objects can pin sources of a kind.
 	CanPin(source schema.GroupKind) bool
 }
 
-// Reporter is the role of adapters whose objects have a map of conditions by type, to which each client applies its own. For other kinds,
-// conditions are a list, which is patched with the resource version that was read.
+// Reporter is the role of adapters whose objects declare their conditions as a map by type, so that each client can apply its own. For
+// other kinds, conditions are a list, which is patched with the resource version that was read.
 type Reporter interface {
 	// ReportsByApply returns whether server-side apply merges the conditions.
 	ReportsByApply() bool

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Schema has the parts of the schema of a kind that the checks here need.
+// Schema holds the parts of the schema of a kind that the checks in this package need.
 type Schema struct {
 	root node
-	// others has the schemas that it may refer to, by name.
+	// others holds the schemas that root may refer to, by name.
 	others map[string]node
 }
 
@@ -114,7 +114,7 @@ func (k Kind) Fault(s Schema, namespaced bool) string {
 	return ""
 }
 
-// conditionFields are the fields of the conditions that the controller writes. The last one is optional.
+// conditionFields lists the fields of the conditions that the controller writes. The last one is optional.
 var conditionFields = []string{"type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"}
 
 // AcceptsConditions returns whether objects with this schema can store conditions with all fields that the controller writes.

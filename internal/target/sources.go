@@ -14,8 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// Paths of source references: that of a Kustomization, that of a HelmRelease, and that of the HelmChart that helm-controller creates from
-// spec.chart.
+// Paths of source references: in a Kustomization, in a HelmRelease, and in the spec.chart that helm-controller creates a HelmChart from.
 var (
 	SourceRefPath      = fields.Path(kustomization, &kustomization.Spec.SourceRef)
 	ChartRefPath       = fields.Path(helmRelease, &helmRelease.Spec.ChartRef)
@@ -31,7 +30,7 @@ func HelmChartName(namespace, name string) string {
 	return helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}.GetHelmChartName()
 }
 
-// ReferenceAt returns the reference at a path in an object. It is empty if it is missing or malformed.
+// ReferenceAt returns the reference at a path in an object. The result is empty if the reference is missing or malformed.
 func ReferenceAt(obj *unstructured.Unstructured, path []string) (ref fluxmeta.NamespacedObjectKindReference) {
 	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
 	reference, _ := value.(map[string]any)
@@ -69,7 +68,7 @@ func sourceAt(obj *unstructured.Unstructured, path []string) (fluxmeta.Namespace
 	return ref, true
 }
 
-// newer returns the revision of a source, empty if it is applied already. known is false if the source has no revision.
+// newer returns the revision of a source, empty if it is already applied. known is false if the source has no revision.
 func newer(applied string, source *unstructured.Unstructured) (revision string, known bool) {
 	if revision = textAt(source, ArtifactRevisionPath); revision == applied {
 		return "", revision != ""

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// suspendable is the adapter of kinds with a boolean field that suspends, such as spec.suspend of Flux kinds.
+// suspendable is the adapter of kinds with a boolean field that suspends their objects, such as spec.suspend of Flux kinds.
 type suspendable struct {
 	groupKind schema.GroupKind
 	field     []string
@@ -23,8 +23,8 @@ func (s suspendable) IsSuspended(obj *Object) bool {
 	return err == nil && suspended
 }
 
-// suspend returns the adapter of a kind with a boolean field that suspends. field is the address of that field in obj, an object of
-// fields.New. revisions are the addresses of fields with the revision; the first one that is set counts.
+// suspend returns the adapter of a kind with a boolean field that suspends its objects. field is the address of that field in obj, which
+// fields.New returned. revisions are the addresses of fields with the revision. The first one that is set counts.
 func suspend(version schema.GroupVersion, kind string, obj, field any, revisions ...any) suspendable {
 	return suspendable{version.WithKind(kind).GroupKind(), fields.Path(obj, field), fields.Paths(obj, revisions...)}
 }

@@ -1,6 +1,6 @@
 // Package target has one adapter per kind, which determines how its objects are held. It works on objects in memory and has no client.
 //
-// To add a kind, add a file with a call of register and the RBAC markers.
+// To add a kind, add a file with a call to register and the RBAC markers.
 package target
 
 import (
@@ -35,7 +35,7 @@ const (
 	Passing
 )
 
-// IsHeld returns whether the controller holds an object, or the lock does so for it.
+// IsHeld returns whether the controller holds an object, or the lock does so on its behalf.
 func (s State) IsHeld() bool { return s == Held || s == Locked || s == Overridden }
 
 // Adapter holds objects of one kind.
@@ -80,7 +80,7 @@ type Terms struct {
 type Definition struct {
 	// Release is the release of the project that defines the kind, such as v1.21.2, from a label of the definition.
 	Release string
-	// Spec has the names of the fields in spec.
+	// Spec contains the names of the fields in spec.
 	Spec map[string]bool
 	// Handles is true if the status has a field for the last handled reconcile request.
 	Handles bool
@@ -88,12 +88,12 @@ type Definition struct {
 	NoConditions bool
 }
 
-// Plan is how to hold an object.
+// Plan describes how to hold an object.
 type Plan struct {
-	// Lever has the spec fields of an apply configuration that holds the object. It is nil if the object is exempt or is held without a write.
-	// An apply configuration without them releases the object, unless another client holds it, too.
+	// Lever contains the spec fields of an apply configuration that holds the object. It is nil if the object is exempt or is held without a
+	// write. An apply configuration without them releases the object, unless another client holds it, too.
 	Lever map[string]any
-	// Stale is true if the object is currently held in another way.
+	// Stale is true if the object is currently held in a different way.
 	Stale bool
 	// Exempt is why the object is not held although a Gate is closed.
 	Exempt Exemption
@@ -129,12 +129,12 @@ const (
 // Lasts returns whether an exemption lasts as long as the Gate is closed. If so, the names of the Gates are recorded on the object.
 func (e Exemption) Lasts() bool { return e >= Imminent }
 
-// table has the adapters of the supported kinds.
+// table holds the adapters of the supported kinds.
 type table struct {
 	adapters map[schema.GroupKind]Adapter
-	// sorted are the adapters by group and kind.
+	// sorted lists the adapters, sorted by group and kind.
 	sorted []Adapter
-	// added has the kinds that are not built in.
+	// added holds the kinds that are not built in.
 	added map[schema.GroupKind]Kind
 }
 
@@ -147,9 +147,9 @@ func (t *table) add(a Adapter) {
 }
 
 var (
-	// builtIn are the adapters that the files of this package register.
+	// builtIn lists the adapters that the files of this package register.
 	builtIn []Adapter
-	// registry has the built-in adapters and those of SetKinds.
+	// registry holds the built-in adapters and those added by SetKinds.
 	registry atomic.Pointer[table]
 )
 
