@@ -71,13 +71,13 @@ const (
 	vfreebusy = "VFREEBUSY"
 )
 
-// parse returns the VCALENDARs of a text, at least one unless there is an error. wrong has the errors of lines, which are skipped. err is
-// an error of the structure, after which no further lines are read. It is nil if wrong has the cause.
+// parse returns the VCALENDARs of a text, at least one unless there is an error. wrong lists the errors in lines, which are skipped. err is
+// an error in the structure, after which no further lines are read. It is nil if wrong contains the cause.
 func parse(text string) (calendars []*component, wrong Errors, err error) {
 	lines, wrong := unfold(strings.TrimPrefix(text, bom))
 	calendars, more, err := assemble(lines)
 	if wrong = append(wrong, more...); len(calendars) == 0 && len(wrong) > 0 {
-		err = nil // wrong has the cause
+		err = nil // wrong contains the cause
 	}
 	return calendars, wrong, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// event has the properties of a VEVENT or a VFREEBUSY that identify it, and those that determine whether it counts.
+// event is a VEVENT or a VFREEBUSY with the properties that identify it and determine whether it counts.
 type event struct {
 	component *component
 	zones     *zones
@@ -28,9 +28,9 @@ type event struct {
 	superseded bool
 	// closesOnly is why the event counts only in close periods, empty if it may count in open periods, too.
 	closesOnly string
-	// ambiguous is the error of open periods that select the event, nil if they may select it.
+	// ambiguous is the error for open periods that select the event, nil if they may select it.
 	ambiguous error
-	// categories are the numbers of its categories, see Text.categories.
+	// categories lists the numbers of the event's categories, see Text.categories.
 	categories []int
 	// occurrences are incomplete if err is set.
 	occurrences []interval
@@ -105,7 +105,7 @@ func (r *reader) readInstance(e *event, p *property) error {
 	return err
 }
 
-// at returns a reader for the other values of an event. If DTSTART has a time zone, values without one are in that zone.
+// at returns a reader for the other values of an event. If DTSTART has a time zone, values without a time zone are in that zone.
 func (r *reader) at(start *moment) *reader {
 	if start == nil || start.floating {
 		return r
@@ -146,7 +146,7 @@ func (e *event) word(name string, words ...string) (string, error) {
 	return "", p.errorf("%s is none of %s", quote(p.value), strings.Join(words, ", "))
 }
 
-// length returns the length of an event that starts at start, from DTEND or DURATION.
+// length returns the length of an event that starts at start, as specified by DTEND or DURATION.
 func (r *reader) length(c *component, start moment) (length, error) {
 	end, err := c.one("DTEND")
 	if err != nil {

@@ -4,7 +4,7 @@ import "time"
 
 // cursor is a day of the calendar with the fields that rules need.
 type cursor struct {
-	// day counts from 1970-01-01.
+	// day is the number of days since 1970-01-01.
 	day                 int64
 	year                int
 	month               time.Month
@@ -118,7 +118,7 @@ func (u *rule) first(start *cursor, d int64) int64 {
 	return max(0, n/u.interval-1)
 }
 
-// walk yields the wall-clock times of a rule in order: those after start up to until. It may leave out those before from. It subtracts its
+// walk yields the wall-clock times of a rule after start and up to until, in order. It may leave out times before from. It subtracts its
 // work from effort, and returns false if effort is spent.
 func (u *rule) walk(start, from, until int64, effort *int, yield func(wall int64) bool) bool {
 	begin := cursorAt(midnight(start) / day)

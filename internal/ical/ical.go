@@ -39,13 +39,13 @@ type Options struct {
 
 // Calendar is the result of reading a text.
 type Calendar struct {
-	// Occurrences are those of the events that count, sorted by start, then by end. They may overlap.
+	// Occurrences lists the occurrences of the events that count, sorted by start, then by end. They may overlap.
 	Occurrences []Occurrence
-	// NotCounted are the other events, sorted by line.
+	// NotCounted lists the other events, sorted by line.
 	NotCounted []NotCounted
 	// Warnings are about parts of the text that may be mistakes, at most 20, sorted by line.
 	Warnings []*Error
-	// Events is the number of events, each VEVENT and VFREEBUSY separately.
+	// Events is the number of VEVENTs and VFREEBUSYs.
 	Events int
 }
 
@@ -74,7 +74,7 @@ type NotCounted struct {
 	Cause string
 }
 
-// Period returns a period that covers all occurrences. Its events have their summaries as names.
+// Period returns a period that covers all occurrences. The names of its events are their summaries.
 func (c *Calendar) Period(name string) schedule.Period {
 	spans := make([]schedule.CalendarEvent, len(c.Occurrences))
 	for i, o := range c.Occurrences {
@@ -90,13 +90,13 @@ type reader struct {
 	from, until int64
 	left        *left
 	name        func(string) string
-	// zones has the zones of the current VCALENDAR.
+	// zones holds the zones of the current VCALENDAR.
 	zones *zones
-	// warnings has the warnings about the current event. It may be nil.
+	// warnings lists the warnings about the current event. It may be nil.
 	warnings *Errors
 }
 
-// warn adds a warning about a property to those of the current event.
+// warn adds a warning about a property to the warnings about the current event.
 func (r *reader) warn(p *property, format string, args ...any) {
 	if r.warnings != nil {
 		r.warnings.add(p.errorf(format, args...))
@@ -109,7 +109,7 @@ type Text struct {
 	Effort int
 
 	events []*event
-	// categories has a number for each category of the events, by its folded name.
+	// categories maps the folded name of each category of the events to a number.
 	categories map[string]int
 }
 
@@ -214,8 +214,8 @@ func fold(s string) string {
 	}, s)
 }
 
-// Select returns the events with at least one of the categories, all events if there are no categories. opens is true for open periods, as
-// in Options. Errors in these events are of type [Errors].
+// Select returns the events with at least one of the categories, or all events if there are no categories. opens is true for open periods,
+// as in Options. Errors in these events are of type [Errors].
 func (t *Text) Select(categories []string, opens bool) (*Calendar, error) {
 	counts := make([]bool, len(t.categories))
 	for _, category := range categories {

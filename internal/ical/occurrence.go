@@ -25,8 +25,8 @@ func (r *reader) start(c *component) (moment, error) {
 	return r.moment(p)
 }
 
-// starts calls add for DTSTART, for all occurrences of RRULE that may lie between two instants, and for RDATE. add gets the property, the
-// start of the occurrence, and its length, nil if that is the length of the event.
+// starts calls add for DTSTART, for all occurrences of RRULE that may lie between two instants, and for RDATE. add receives the property,
+// the start of the occurrence, and its length, which is nil for the length of the event.
 func (r *reader) starts(e *event, start moment, from, until int64, add func(*property, moment, *length) error) error {
 	c := e.component
 	if err := add(c.all("DTSTART")[0], start, nil); err != nil {
@@ -85,7 +85,7 @@ func (r *reader) follow(p *property, start moment, from, until int64, add func(*
 	return failed
 }
 
-// after returns whether a moment is after UNTIL. If UNTIL has no time zone, it is on the clock of the event.
+// after returns whether a moment is after UNTIL. If UNTIL has no time zone, it is in the time zone of the event.
 func (m moment) after(until moment) bool {
 	if until.floating {
 		return m.wall > until.wall
@@ -134,7 +134,7 @@ func (r *reader) lengthOfPeriod(p *property, start moment, end string) (length, 
 	return r.lengthUntil(p, start, end)
 }
 
-// exclusions has the occurrences that are left out of a series, by instant or by day.
+// exclusions holds the occurrences that are left out of a series, by instant or by day.
 type exclusions struct {
 	instants, days map[int64]*exclusion
 	all            []*exclusion
@@ -190,7 +190,7 @@ func (x *exclusions) has(m, event moment) bool {
 	return found
 }
 
-// warnOfUnmatched warns about each EXDATE in the interval that is read that excludes nothing.
+// warnOfUnmatched warns about each EXDATE that excludes nothing and is in the interval that is read.
 func (r *reader) warnOfUnmatched(x *exclusions) {
 	for _, e := range x.all {
 		if e.by != nil && !e.matched && e.at >= r.from && e.at < r.until {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxProblems bounds the number of errors, and that of warnings, that are returned for a text.
+// maxProblems bounds the number of errors, and the number of warnings, that are returned for a text.
 const maxProblems = 20
 
 // Error is an error in an iCalendar text.

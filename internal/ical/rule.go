@@ -31,12 +31,12 @@ type rule struct {
 	// months is a bit set, empty for all months.
 	months                               uint16
 	monthDays, yearDays, weeks, position ordinals
-	// weekdays is a bit set of the weekdays without an ordinal. nth has the ordinals of the others, by weekday. hasNth is true if there are
+	// weekdays is a bit set of the weekdays without an ordinal. nth holds the ordinals of the others, by weekday. hasNth is true if there are
 	// others.
 	weekdays uint8
 	nth      [7]ordinals
 	hasNth   bool
-	// hours, minutes and seconds are all in seconds. derive takes those that are missing from DTSTART.
+	// hours, minutes and seconds are all in seconds. If some are missing, derive takes them from DTSTART.
 	hours, minutes, seconds []int64
 }
 
@@ -55,7 +55,7 @@ func (o *ordinals) add(n int) {
 	set[n/64] |= 1 << (n % 64)
 }
 
-// has returns whether the n-th of so many elements is in the set, counted from the start or from the end.
+// has returns whether the n-th element of a sequence is in the set, counted from the start or from the end. of is the number of elements.
 func (o *ordinals) has(n, of int) bool {
 	return bit(&o.first, n) || bit(&o.last, of-n+1)
 }
@@ -150,7 +150,7 @@ func (u *rule) set(key, value string) (problem string) {
 	return ""
 }
 
-// number parses a number from 1 on.
+// number parses a positive number.
 func number(value string, to *int64) (problem string) {
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil || n == 0 {

@@ -18,7 +18,7 @@ const bom = "\uFEFF"
 
 // unfold splits a text into lines of content. It skips empty lines, and lines that are not valid text, which it reports in wrong.
 func unfold(text string) (lines []line, wrong Errors) {
-	// parts has the parts of the current line. They are joined only at its end, which is fast even with many folds.
+	// parts collects the parts of the current line. They are joined only at its end, which is fast even with many folds.
 	var parts []string
 	end := func() {
 		if len(parts) > 1 {

@@ -33,7 +33,7 @@ type moment struct {
 // at returns the instant of the moment.
 func (m moment) at() int64 { return m.zone.Resolve(m.wall) }
 
-// of converts a moment to the form of a series that starts at start. In a series of dates, it replaces a time by its date in its own time
+// of converts a moment to the form of a series that starts at start. In a series of dates, it replaces a time with its date in its own time
 // zone.
 func (m moment) of(start moment) moment {
 	if start.date && !m.date {
@@ -42,7 +42,7 @@ func (m moment) of(start moment) moment {
 	return m
 }
 
-// moment parses the value of a property that has a single one.
+// moment parses the value of a property that has a single value.
 func (r *reader) moment(p *property) (moment, error) {
 	return r.parseMoment(p, strings.TrimSpace(p.value))
 }
@@ -118,8 +118,8 @@ func parseStamp(s string) (wall int64, date, utc, ok bool) {
 	return wall + h*hour + m*minute + min(sec, 59), date, utc, true
 }
 
-// length is the length of an event: first wall, in seconds on the wall clock, where each day has 86400, and then elapsed, in elapsed
-// seconds.
+// length is the length of an event. It consists of wall, in seconds on the wall clock, where each day has 86400, followed by elapsed, in
+// elapsed seconds.
 type length struct {
 	wall, elapsed int64
 	// atLeast is the elapsed length of an occurrence that would otherwise not end after its start, because the wall clock skips that time.
@@ -129,7 +129,7 @@ type length struct {
 // total returns the approximate length, in seconds.
 func (l length) total() int64 { return max(l.wall+l.elapsed, l.atLeast) }
 
-// end returns the instant at which an event ends that starts at start.
+// end returns the end of an event that starts at start, as an instant.
 func (l length) end(start moment) int64 {
 	from := start.at()
 	start.wall += l.wall

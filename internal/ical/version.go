@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// version identifies an event: all its versions have the same key.
+// version identifies an event. It is equal for all versions of the event.
 type version struct {
 	uid, component string
 	changed, date  bool
@@ -76,8 +76,8 @@ func (e *event) place(start moment) {
 }
 
 // supersede marks all versions but the latest as superseded. Versions with the same SEQUENCE that start at different times may be different
-// events, because some programs give all events the same UID. It leaves them to choose. It returns an error if it cannot determine which of
-// two different versions is later.
+// events, because some programs give all events the same UID. choose decides which of them count. supersede returns an error if it cannot
+// determine which of two different versions is later.
 func supersede(versions []*event) error {
 	latest := versions[0]
 	for _, e := range versions {
@@ -85,7 +85,7 @@ func supersede(versions []*event) error {
 			latest = e
 		}
 	}
-	var starts []*event // for each start, its latest version
+	var starts []*event // the latest version for each start
 	index := map[int64]int{}
 	known := !slices.ContainsFunc(versions, func(e *event) bool { return e.instance != nil || e.start == nil })
 	for _, e := range versions {
@@ -112,8 +112,8 @@ func supersede(versions []*event) error {
 	return nil
 }
 
-// choose decides which events count, of those with the same UID and SEQUENCE that start at different times. In close periods, all count. In
-// open periods, only the one with the latest DTSTAMP counts.
+// choose decides which events count if several with the same UID and SEQUENCE start at different times. In close periods, all of them
+// count. In open periods, only the one with the latest DTSTAMP counts.
 func choose(starts []*event) {
 	latest := starts[0]
 	for _, e := range starts[1:] {

@@ -3,7 +3,7 @@
 
 package ical
 
-// windows has the IANA zone of each zone of Windows: that of the territory 001.
+// windows maps each Windows zone to its IANA zone in the territory 001.
 var windows = map[string]string{
 	"Afghanistan Standard Time":       "Asia/Kabul",
 	"Alaskan Standard Time":           "America/Anchorage",

@@ -11,7 +11,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
 package ical
 
-// windows has the IANA zone of each zone of Windows: that of the territory 001.
+// windows maps each Windows zone to its IANA zone in the territory 001.
 var windows = map[string]string{
 EOF
   awk -F'"' '$2 == "_other" { name = $4 } $2 == "_type" { zone = $4 }

@@ -12,10 +12,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// zones has the zones of a VCALENDAR.
+// zones holds the zones of a VCALENDAR.
 type zones struct {
 	known map[string]*schedule.Zone
-	// defined has the VTIMEZONEs by TZID.
+	// defined holds the VTIMEZONEs by TZID.
 	defined map[string][]*component
 }
 
@@ -37,7 +37,7 @@ func newZones(calendar *component) *zones {
 }
 
 // named returns the zone with a TZID: an IANA name, otherwise a Windows name, otherwise a VTIMEZONE of the calendar, otherwise an IANA name
-// behind a prefix. p is the property with the TZID.
+// after a prefix. p is the property with the TZID.
 func (r *reader) named(p *property, tzid string) (*schedule.Zone, error) {
 	if zone := r.zones.known[tzid]; zone != nil {
 		return zone, nil
@@ -144,7 +144,7 @@ func (r *reader) observance(c *component) ([]onset, error) {
 	if err != nil {
 		return nil, c.errorf("%v", err)
 	}
-	// Its times are on the clock that applies before it begins. They must not refer to a VTIMEZONE.
+	// The times of an observance have the UTC offset that applies before it begins. They must not refer to a VTIMEZONE.
 	inner := *r
 	inner.zone, inner.zones = clock, newZones(&component{})
 	start, err := inner.start(c)
