@@ -1,5 +1,5 @@
-// Package activation decides when an issued certificate is activated: copied from the Secret that cert-manager writes, the staged one, to
-// the Secret in use, the live one. It has no client and no clock.
+// Package activation decides when an issued certificate is activated. To activate a certificate is to copy it from the staged Secret, which
+// cert-manager writes, to the live Secret, which is in use. It has no client and no clock.
 package activation
 
 import (
@@ -30,7 +30,7 @@ const (
 	RolledBack
 )
 
-// Secret has the relevant parts of a Secret.
+// Secret holds the relevant parts of a Secret.
 type Secret struct {
 	Type        string
 	Immutable   bool
@@ -41,15 +41,15 @@ type Secret struct {
 	Controller string
 }
 
-// Identity has the annotations by which the controller recognizes what it has written.
+// Identity names the annotations by which the controller recognizes what it has written.
 type Identity struct {
 	// Fingerprint is the annotation of a live Secret with the fingerprint of the data that was last promoted into it.
 	Fingerprint string
-	// Certificate is the annotation of a live Secret, and of its previous one, with the name of the Certificate.
+	// Certificate is the annotation with the name of the Certificate, on a live Secret and on the Secret with its previous data.
 	Certificate string
 }
 
-// When has the conditions for promoting a staged certificate.
+// When holds the conditions for promoting a staged certificate.
 type When struct {
 	// Open means that all Gates that govern the Certificate are open.
 	Open bool
@@ -70,7 +70,7 @@ type Decision struct {
 	Early bool
 	// Fingerprint is the fingerprint of the staged data.
 	Fingerprint string
-	// Staged is the certificate that waits or must be promoted, and Live the one in use. Each is nil if it cannot be read.
+	// Staged is the certificate that waits or must be promoted, and Live is the one in use. Each is nil if it cannot be read.
 	Staged, Live *Leaf
 	// Previous is the data of the live Secret that must be saved before another certificate is promoted into it, nil if there is none.
 	Previous map[string][]byte
@@ -130,7 +130,7 @@ func (d Decision) schedule(when When, now time.Time) Decision {
 	return d
 }
 
-// lastMoment returns when the certificate is promoted even if a Gate is closed, zero for never: if Strict is set, if no readable
+// lastMoment returns when the certificate is promoted even if a Gate is closed. It returns zero for never if Strict is set, if no readable
 // certificate is in use, or if the certificate in use does not expire earlier.
 func (d Decision) lastMoment(when When) time.Time {
 	if when.Strict || d.Live == nil || !d.Staged.NotAfter.After(d.Live.NotAfter) {

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// TLSType is the type of a live Secret, and of its previous one.
+	// TLSType is the type of a live Secret, and of the Secret with its previous data.
 	TLSType = "kubernetes.io/tls"
 
-	// CertificateNameAnnotation is the annotation of cert-manager with the name of the Certificate for which a Secret was issued.
+	// CertificateNameAnnotation is cert-manager's annotation with the name of the Certificate that a Secret was issued for.
 	CertificateNameAnnotation = "cert-manager.io/certificate-name"
 
 	// certManagerLabel is on all Secrets that cert-manager watches.
@@ -23,7 +23,7 @@ const (
 	maxNameLength = 253
 )
 
-// Names has the names of the objects of an activation, all in one namespace.
+// Names holds the names of the objects of an activation, which are all in one namespace.
 type Names struct {
 	// Certificate is the name of the Certificate, and Staged is its spec.secretName.
 	Certificate, Staged string
@@ -34,8 +34,8 @@ type Names struct {
 // Previous returns the name of the Secret with the previous data of the live Secret.
 func (n Names) Previous() string { return n.Live + PreviousSuffix }
 
-// refuse returns why the names or their Secrets cannot be used, empty if they can be. The controller never reads or writes Secrets of
-// others.
+// refuse returns why the names or their Secrets cannot be used, empty if they can be. The controller never reads or writes Secrets that
+// belong to others.
 func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
@@ -80,8 +80,8 @@ func (n Names) RefusePrevious(us Identity, previous *Secret) string {
 	return unwritable(n.Previous(), previous)
 }
 
-// refuseUnowned returns why the controller must not write a Secret, empty if it may: the Secret does not exist, or belongs neither to
-// cert-manager, nor to another activation or controller.
+// refuseUnowned returns why the controller must not write a Secret, empty if it may. It may write a Secret that does not exist, or that
+// belongs neither to cert-manager nor to another activation or controller.
 func (n Names) refuseUnowned(us Identity, name string, s *Secret) string {
 	if s == nil {
 		return ""

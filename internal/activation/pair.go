@@ -21,7 +21,7 @@ const (
 	PrivateKeyKey = "tls.key"
 )
 
-// Leaf has the relevant fields of a certificate.
+// Leaf holds the relevant fields of a certificate.
 type Leaf struct {
 	NotBefore, NotAfter time.Time
 	// Serial is the serial number as openssl prints it.
@@ -66,7 +66,7 @@ func usable(data map[string][]byte) (*Leaf, error) {
 	return leaf, nil
 }
 
-// leafOf parses the first certificate in a PEM chain, which is the server's.
+// leafOf parses the first certificate in a PEM chain, which is the server certificate.
 func leafOf(chain []byte) (*Leaf, error) {
 	for {
 		block, rest := pem.Decode(chain)
