@@ -25,7 +25,7 @@ const (
 	Others
 )
 
-// Machine has the relevant fields of a Machine.
+// Machine holds the relevant fields of a Machine.
 type Machine struct {
 	// Name is namespace/name.
 	Name string
@@ -35,15 +35,15 @@ type Machine struct {
 	ControlPlane bool
 	// Selected is true if the policy selects the Machine. A Machine that is no longer selected may still have its record.
 	Selected bool
-	// Deleting is true if the Machine is being deleted. The controller ignores it then.
+	// Deleting is true if the Machine is being deleted. The controller ignores such a Machine.
 	Deleting bool
 	// Expiry is when the certificates expire, as the provider wrote it.
 	Expiry string
-	// Request for a refresh.
+	// Request is the request for a refresh.
 	Request Request
-	// Status of the refresh.
+	// Status is the status of the refresh.
 	Status string
-	// Record of our request, nil if there is none.
+	// Record is the record of our request, nil if there is none.
 	Record *Record
 }
 
@@ -55,11 +55,11 @@ func (m *Machine) expiry() (time.Time, bool) {
 
 // Record is written to a Machine together with the request. It stays until the refresh has ended, even if the request changes.
 type Record struct {
-	// Refresh is the MachineCertificateRefresh that requested it, as namespace/name.
+	// Refresh is the MachineCertificateRefresh that requested the refresh, as namespace/name.
 	Refresh string `json:"refresh"`
 	// RequestedAt is the time of the request.
 	RequestedAt time.Time `json:"requestedAt"`
-	// Expiry of the certificates at that time.
+	// Expiry is when the certificates expired according to the Machine at that time.
 	Expiry time.Time `json:"expiry"`
 }
 

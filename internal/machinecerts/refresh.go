@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// Policy is what a MachineCertificateRefresh permits at an instant.
+// Policy describes what a MachineCertificateRefresh permits at an instant.
 type Policy struct {
 	// Name is namespace/name of the MachineCertificateRefresh. It is empty for requests whose record was removed.
 	Name string
 	// Open is true if all Gates are open.
 	Open bool
-	// Idle is true if no refresh may start: one has failed, or the MachineCertificateRefresh does not exist.
+	// Idle is true if no refresh may start, because one has failed or the MachineCertificateRefresh does not exist.
 	Idle bool
 	// Within is how long before their expiry certificates are refreshed.
 	Within time.Duration
@@ -32,7 +32,7 @@ type Policy struct {
 	Strict bool
 }
 
-// Outcome of a refresh.
+// Outcome is the outcome of a refresh.
 type Outcome uint8
 
 const (
@@ -53,16 +53,16 @@ func (o Outcome) Stops() bool { return o == Failed || o == TooShort }
 
 // End is the end of a refresh. The record must be removed, and the request if it still exists.
 type End struct {
-	// Machine as namespace/name.
+	// Machine is namespace/name.
 	Machine string
 	Outcome Outcome
 	// Message is a message for users.
 	Message string
 }
 
-// Fault is about a Machine that is not refreshed although it is, or may be, due.
+// Fault describes a Machine that is not refreshed although it is, or may be, due.
 type Fault struct {
-	// Machine as namespace/name.
+	// Machine is namespace/name.
 	Machine string
 	// Message is a message for users.
 	Message string
@@ -70,16 +70,15 @@ type Fault struct {
 
 // Decision is the next action for the Machines of a policy.
 type Decision struct {
-	// Ends are the refreshes that have ended.
+	// Ends lists the refreshes that have ended.
 	Ends []End
-	// Next are the Machines that may be refreshed, the most urgent first. Start one of
-	// them, then decide again.
+	// Next lists the Machines that may be refreshed, most urgent first. Start one of them, then decide again.
 	Next []string
 	// Running is the Machine that is being refreshed for the policy.
 	Running string
-	// Due is the number of Machines to refresh. Held of them wait for the Gates to open.
+	// Due is the number of Machines to refresh. Held is the number of those that wait for the Gates to open.
 	Due, Held int
-	// Faults are problems that need attention.
+	// Faults lists problems that need attention.
 	Faults []Fault
 	// Recheck is when to decide again even if no Machine changes. Zero means never.
 	Recheck time.Time
@@ -216,7 +215,7 @@ func (p Policy) keepsRequest(m *Machine, now time.Time) bool {
 	return m.Record != nil && m.Selected && (p.Open || known && p.Imminent(expiry, now))
 }
 
-// describeProgress describes the progress of the provider.
+// describeProgress returns the request, the status and the expiry of the Machine as text, which show how far the provider has got.
 func (m *Machine) describeProgress() string {
 	request, status := "the request still exists", "there is no status"
 	if m.Request == None {
