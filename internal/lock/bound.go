@@ -17,15 +17,15 @@ const (
 	ofValue       = 6
 	ofGate        = 10
 
-	// maxSpent bounds the cost of the selectors of a kind, and maxSpentByLabel that of the entries of one label. The rest is left for
-	// everything else that the policy does.
+	// maxSpent bounds the cost of the selectors of a kind, and maxSpentByLabel bounds the cost of the entries of a label. The rest of the
+	// budget is left for everything else that the policy does.
 	maxSpent        = 400_000
 	maxSpentByLabel = 100_000
 )
 
-// Bound drops the last selectors of a kind, and the last entries of a label, if comparing an object with all of them would be too expensive
-// for the policy: the API server would refuse each write of the kind, or with the label. It also drops the last labels if a GateLock cannot
-// have that many. It returns the Gates of the dropped entries as namespace/name.
+// Bound drops the last selectors of a kind, and the last entries of a label, if matching an object against all of them would be too
+// expensive for the policy. The API server would then refuse every write of the kind, or with the label. It also drops the last labels if a
+// GateLock cannot have that many. It returns the Gates of the dropped entries as namespace/name.
 func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
 	gates = bound(spec.Selectors, func(locks []lockv1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *lockv1alpha1.SelectorLock) []string { return l.Gates })
 	labels := 0
@@ -37,8 +37,8 @@ func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
 	}, func(l *lockv1alpha1.LabelLock) []string { return l.Gates })...))
 }
 
-// bound keeps the first locks of each key, as many as room returns, and returns the Gates of the others. It calls room in the order of the
-// keys.
+// bound keeps the first n locks of each key, where n is the result of room, and returns the Gates of the others. It calls room in the order
+// of the keys.
 func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) []string) (left []string) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		locks := all[key]
@@ -53,7 +53,7 @@ func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) [
 	return left
 }
 
-// fitting returns how many of the locks can be compared within the cost most.
+// fitting returns how many of the locks, from the first on, can be matched at a cost of at most most.
 func fitting[L any](locks []L, most int, spends func(*L) int) int {
 	spent := 0
 	for i := range locks {

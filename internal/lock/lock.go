@@ -18,7 +18,7 @@ import (
 type Part struct {
 	// Locked is true if the targets and all objects that refer to the Gate are locked.
 	Locked bool
-	// targets are the locked targets by their canonical form.
+	// targets holds the locked targets by their canonical form.
 	targets map[string]target
 }
 
@@ -31,7 +31,7 @@ type target struct {
 	namespaceSelector *metav1.LabelSelector
 }
 
-// NewPart returns the part of a Gate with its references: those to one namespace, or those that span namespaces. Unless locked is set, the
+// NewPart returns the part of a Gate for references to one namespace, or for references that span namespaces. Unless locked is set, the
 // part has no targets. Invalid selectors match nothing and are dropped.
 func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
 	s := Part{Locked: locked}
@@ -84,7 +84,7 @@ func selects(l lockv1alpha1.SelectorLock) string {
 	l.Gates = nil
 	text, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // strings always convert
+		panic(err) // strings can always be marshaled
 	}
 	return string(text)
 }
@@ -150,18 +150,18 @@ func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 	return changed
 }
 
-// Object has the properties of an object that the policies of config/lock evaluate.
+// Object holds the properties of an object that the policies in config/lock evaluate.
 type Object struct {
 	Kind, Name string
 	Labels     map[string]string
-	// NamespaceLabels are the labels of its namespace, for the GateLock of all namespaces.
+	// NamespaceLabels are the labels of the object's namespace, for the GateLock of all namespaces.
 	NamespaceLabels map[string]string
-	// Gates are the Gates to which the object refers.
+	// Gates lists the Gates that the object refers to.
 	Gates []string
 }
 
-// Lockers returns the Gates that lock an object in the GateLock of its namespace, by its kind, name and labels, as the policies of
-// config/lock do. It includes the Gates to which the object refers, unless they are known to be open.
+// Lockers returns the Gates that lock an object in the GateLock of its namespace, by its kind, name and labels, as the policies in
+// config/lock do. It includes the Gates that the object refers to, unless they are known to be open.
 func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 	lockers := slices.Concat(spec.Targets[o.Kind+"/"+o.Name], spec.Targets[o.Kind+"/"+v1alpha1.AnyName])
 	for key, value := range o.Labels {
@@ -303,7 +303,7 @@ func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	}
 }
 
-// labelsKey returns the key under which a GateLock has a target with labels. One label suffices to find the few targets that can match.
+// labelsKey returns the key under which a GateLock stores a target with labels. One label suffices to find the few targets that can match.
 func labelsKey(t target) string {
 	first := slices.Min(slices.Collect(maps.Keys(t.matchLabels)))
 	return t.kind + "/" + first + "=" + t.matchLabels[first]
@@ -329,7 +329,7 @@ func same(a, b *metav1.LabelSelector) bool {
 	})
 }
 
-// insert inserts a name into sorted names, unless it is there already.
+// insert inserts a name into sorted names, unless it is already there.
 func insert(names []string, name string) []string {
 	i, found := slices.BinarySearch(names, name)
 	if found {
