@@ -65,7 +65,7 @@ func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []targe
 	return nil
 }
 
-// needs returns the held targets that a held target depends on, except those of later waves.
+// needs returns the held targets that a held target depends on, except targets of later waves.
 func (r *Release) needs(key target.Key) []target.Key {
 	m := r.Members[key]
 	if m.Phase != Held {

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Rollouts has the targets of the Gates that release in waves, by Gate. The zero value is ready for use. It is safe for concurrent use. It
-// is lost in a restart, after which all targets are reconciled once.
+// Rollouts holds the targets of the Gates that release in waves, by Gate. The zero value is ready for use. Rollouts is safe for concurrent
+// use. Its content is lost on a restart, after which all targets are reconciled once.
 type Rollouts struct {
 	// gates is the number of rollouts. It is atomic because it is read for each event of a target.
 	gates atomic.Int64
@@ -21,13 +21,13 @@ type Rollouts struct {
 	rollouts map[types.UID]*rollout
 }
 
-// rollout has the targets of one Gate.
+// rollout holds the targets of one Gate.
 type rollout struct {
 	gate    summary.Gate
 	members map[target.Key]entry
 }
 
-// entry is a member, and the generation of the Gate for which it was evaluated.
+// entry is a member, with the generation of the Gate that it was evaluated for.
 type entry struct {
 	Member
 	generation int64
@@ -74,7 +74,7 @@ func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Me
 	return !known || !same, !known
 }
 
-// Keep removes a target from all Gates except the given ones. It returns the Gates from which it was removed.
+// Keep removes a target from all Gates except the given ones. It returns the Gates that it has removed the target from.
 func (b *Rollouts) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
 	if b.IsEmpty() {
 		return nil

@@ -1,5 +1,5 @@
-// Package waves decides which targets of a Gate may be released if they are released in waves. The next wave starts once all waves before
-// it have been ready for their soak. Except for Rollouts, it is pure.
+// Package waves decides which targets of a Gate may be released if they are released in waves. The next wave starts after all waves before
+// it have been ready for their soak times. Except for Rollouts, the package is pure.
 package waves
 
 import (
@@ -40,9 +40,9 @@ type Member struct {
 	// Matches is a bit mask of the waves that match the target.
 	Matches uint16
 	Phase   Phase
-	// Needs are the targets that must be ready before this one.
+	// Needs lists the targets that must be ready before this one.
 	Needs []target.Key
-	// Message is why it is in its phase, empty if unknown.
+	// Message is why the target is in this phase, empty if unknown.
 	Message string
 }
 
@@ -64,7 +64,7 @@ type Progress struct {
 	Excused int
 	// Accepted is true if a user has requested to proceed in spite of faults of the waves.
 	Accepted bool
-	// Failed are the targets that have failed and have not been ready since, in the order in which they were reported.
+	// Failed lists the targets that have failed and have not been ready since, in the order in which they were reported.
 	Failed []target.Key
 }
 
@@ -83,9 +83,9 @@ const (
 // Fault is a mistake in the waves of a Gate.
 type Fault struct {
 	Kind FaultKind
-	// Waves has the two waves that overlap, or the empty one.
+	// Waves lists the two waves that overlap, or the empty wave.
 	Waves []int
-	// Targets has the target that two waves match, or those in the cycle.
+	// Targets lists the target that two waves match, or the targets in the cycle.
 	Targets []target.Key
 }
 
@@ -100,15 +100,15 @@ type Decision struct {
 	Progress
 	// Over is true if all waves are finished.
 	Over bool
-	// May has the held targets that may be released now.
+	// May contains the held targets that may be released now.
 	May map[target.Key]bool
-	// Fault and Stops are why the release has stopped. Stops has the failed targets, in the order in which they were reported.
+	// Fault and Stops are why the release has stopped. Stops lists the failed targets in the order in which they were reported.
 	Fault *Fault
 	Stops []Waiting
-	// Waiting has the targets that the next wave waits for, failed ones first.
+	// Waiting lists the targets that the next wave waits for, failed ones first.
 	Waiting []Waiting
-	// Sizes has the number of targets of each wave, the last one being those that no wave matches. Ready is the number of targets of the
-	// current wave that are ready or skipped.
+	// Sizes lists the number of targets in each wave. The last number is for targets that no wave matches. Ready is the number of targets in
+	// the current wave that are ready or skipped.
 	Sizes []int
 	Ready int
 	// Again is when to decide again even if nothing has changed, zero for never.
@@ -117,13 +117,13 @@ type Decision struct {
 
 // Release is a release in waves.
 type Release struct {
-	// Soaks has the soak of each wave.
+	// Soaks lists the soak time of each wave.
 	Soaks []time.Duration
-	// Members has all targets of the Gate.
+	// Members holds all targets of the Gate.
 	Members map[target.Key]Member
 	// Settled is true if all members are up to date. Until then, no wave ends.
 	Settled bool
-	// keys has the keys of the members, in order.
+	// keys lists the keys of the members, in order.
 	keys []target.Key
 }
 
@@ -140,7 +140,8 @@ func (r *Release) IsNeeded() bool {
 	return false
 }
 
-// Decide decides how a release continues. proceed is a request to proceed now, in spite of the current fault or with the next wave.
+// Decide decides how a release continues. proceed is true if a user has requested to proceed now, in spite of the current fault or with the
+// next wave.
 func (r *Release) Decide(p Progress, proceed bool, now time.Time) Decision {
 	r.sort()
 	d := Decision{Progress: p, Sizes: make([]int, r.rest()+1)}
@@ -270,7 +271,7 @@ func (r *Release) call(d *Decision) {
 }
 
 // lacks returns whether a target that another one depends on is not ready. Targets of later waves do not count, because Flux waits for
-// them. Those of excused waves count only while they are held.
+// them. Targets of excused waves count only while they are held.
 func (r *Release) lacks(need target.Key, d *Decision) bool {
 	m, ok := r.Members[need]
 	wave := m.wave(r.rest())
