@@ -2,8 +2,8 @@ package slots
 
 import "sync"
 
-// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. It is safe for concurrent use. It is in memory
-// only: after a restart, all waiting keys queue again.
+// Slots assigns release slots to waiting keys, by queue. The zero value is ready for use. Slots is safe for concurrent use. It exists only
+// in memory, so all waiting keys queue again after a restart.
 type Slots[Q, K comparable] struct {
 	mu     sync.Mutex
 	queues map[Q]*queue[K]
@@ -12,7 +12,7 @@ type Slots[Q, K comparable] struct {
 // queue is the state of one queue.
 type queue[K comparable] struct {
 	waiting map[K]Item
-	// called has the keys with a slot. taken has the keys whose slot is used by a release that is being written.
+	// called holds the keys with a slot. taken holds the keys whose slot is used by a release that is being written.
 	called   map[K]Item
 	taken    map[K]bool
 	released int64
@@ -62,7 +62,7 @@ func (t *Slots[Q, K]) Wait(q Q, key K, item Item) bool {
 	return false
 }
 
-// Leave records that a key no longer waits, and whether it was released. A taken slot counts even if it was withdrawn since.
+// Leave records that a key no longer waits, and whether it was released. A taken slot counts even if it has been withdrawn since.
 func (t *Slots[Q, K]) Leave(q Q, key K, released bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +117,7 @@ func (t *Slots[Q, K]) Recall(q Q, keys []K) {
 	}
 }
 
-// Recorded subtracts releases that the status now includes.
+// Recorded subtracts releases from the count of a queue, because the status now includes them.
 func (t *Slots[Q, K]) Recorded(q Q, released int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,11 +11,11 @@ type Item struct {
 	Namespace, Name string
 	// Expiry is zero if the key does not expire.
 	Expiry time.Time
-	// Failed is true if the last release failed. Then other keys of the namespace come first.
+	// Failed is true if the last release failed. In that case, other keys of the namespace come first.
 	Failed bool
 }
 
-// Take returns the next n keys, or all if there are fewer, and the others. Namespaces take turns, starting with the one after last, the
+// Take returns the next n keys, or all if there are fewer, and the others. Namespaces take turns, starting after last, which is the
 // namespace of the previous key. Within a namespace, the keys that expire first come first.
 func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, left []K) {
 	queues := map[string][]K{}
