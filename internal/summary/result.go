@@ -13,7 +13,7 @@ import (
 // Result is the result of reconciling a target.
 type Result struct {
 	Ruling verdict.Ruling
-	// Gates govern the target or have their names on it.
+	// Gates lists the Gates that govern the target or whose names are on it.
 	Gates []verdict.Gate
 	// Wrote is true if the target was held or released. The next reconciliation sets its conditions.
 	Wrote bool

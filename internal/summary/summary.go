@@ -72,26 +72,26 @@ func (s Sums) IsSettled() bool { return s.Pending == 0 && !s.Awaits }
 
 // Summary counts the outcomes of targets by Gate. The zero value is ready for use. It is safe for concurrent use.
 type Summary struct {
-	// Changed is called with each Gate whose sums or failures have changed, and whether it is settled. After concurrent changes, the calls may
-	// come in any order.
+	// Changed is called for each Gate whose sums or failures have changed, with whether the Gate is settled. After concurrent changes, the
+	// calls may come in any order.
 	Changed func(gate Gate, settled bool)
-	// Completed is called once all expected targets have been reconciled.
+	// Completed is called when all expected targets have been reconciled.
 	Completed func()
 
 	mu sync.Mutex
-	// changed and completed determine what to call once mu is released.
+	// changed and completed determine what to call after mu is released.
 	changed   []Gate
 	completed bool
 	targets   map[target.Key][]Entry
-	// gates has the counts by UID.
+	// gates holds the counts by UID.
 	gates map[types.UID]*counted
 	// unsettled is the number of Gates that are not settled.
 	unsettled int
-	// expected are the targets that have not been reconciled since the start.
+	// expected contains the targets that have not been reconciled since the start.
 	expected map[target.Key]bool
 }
 
-// counted has the counts of one Gate.
+// counted holds the counts of one Gate.
 type counted struct {
 	sums     Sums
 	failures map[target.Key]Failure
@@ -107,8 +107,8 @@ func (t *Summary) StartReconcile(key target.Key) {
 	}
 }
 
-// Put replaces the outcomes of a target, one for each Gate that governs it. It takes over entries, which the caller must not use again. A
-// failure with the same reason keeps its time. If a Gate has decided since StartReconcile, the target stays pending for it.
+// Put replaces the outcomes of a target, one for each Gate that governs it. It takes ownership of entries, which the caller must not use
+// again. A failure with the same reason keeps its time. If a Gate has decided since StartReconcile, the target stays pending for it.
 func (t *Summary) Put(key target.Key, entries []Entry, now time.Time) {
 	t.mu.Lock()
 	defer t.unlock()
@@ -329,7 +329,7 @@ func (t *Summary) save(uid types.UID, known *counted) {
 	}
 }
 
-// count adds the outcome of a target to the counts by times, or subtracts it if by is negative.
+// count adds by to each count that an entry of a target affects. A negative by removes the entry.
 func (c *counted) count(e Entry, key target.Key, by int64) {
 	s := &c.sums
 	if !e.Uncounted {
