@@ -1,4 +1,4 @@
-// Package queue orders reconciliations by priority, and fairly: no Gate or namespace has to wait for all the work of another one.
+// Package queue orders reconciliations by priority and fairly: no Gate or namespace waits for all the work of another one.
 package queue
 
 import (
@@ -36,17 +36,17 @@ func (u Priority) compare(other Priority) int {
 	return cmp.Or(cmp.Compare(other.Class, u.Class), cmp.Compare(u.Place, other.Place))
 }
 
-// Queue has items ordered by priority. Items of equal priority leave in the order in which they were added. It implements Queue of
-// k8s.io/client-go/util/workqueue, which never adds an item that is already waiting.
+// Queue holds items ordered by priority. Items of equal priority leave in the order in which they were added. Queue implements the
+// interface of the same name in k8s.io/client-go/util/workqueue, which never adds an item that is already waiting.
 type Queue[T comparable] struct {
 	mu sync.Mutex
-	// priorities has the priorities of items that wait or will be added.
+	// priorities holds the priorities of items that wait or will be added.
 	priorities map[T]Priority
-	// waiting has the enqueued items that no worker has taken yet.
+	// waiting holds the enqueued items that no worker has taken yet.
 	waiting map[T]*item[T]
 	came    uint64
-	// group returns the group of an item. Groups take turns. groups has the groups with waiting items. turn is the turn of the last item that
-	// left: index 0 for all classes but Resync, index 1 for Resync.
+	// group returns the group of an item. Groups take turns. groups holds the groups with waiting items. turn is the turn of the last item
+	// that left. Index 0 is for all classes except Resync, and index 1 is for Resync.
 	group  func(T) string
 	groups map[string]*group[T]
 	turn   [2]int
@@ -62,7 +62,7 @@ func NewFair[T comparable](of func(T) string) *Queue[T] {
 	return &Queue[T]{priorities: map[T]Priority{}, waiting: map[T]*item[T]{}, group: of, groups: map[string]*group[T]{}}
 }
 
-// group has the waiting items of a group, in a heap.
+// group holds the waiting items of a group in a heap.
 type group[T comparable] struct {
 	order order[T]
 	// turn is the next turn of the group, with the same indices as Queue.turn.
@@ -77,7 +77,7 @@ func (i *item[T]) rank() int {
 	return 0
 }
 
-// before returns whether a group has its turn before another one. The caller must hold mu.
+// before returns whether group a has its turn before group b. The caller must hold mu.
 func (q *Queue[T]) before(a, b *group[T]) bool {
 	first, second := a.order[0], b.order[0]
 	rank := first.rank()
@@ -107,7 +107,7 @@ func (q *Queue[T]) Push(key T) {
 	i := &item[T]{key: key, group: name, priority: q.priorities[key], came: q.came}
 	q.waiting[key] = i
 	if q.groups[name] == nil {
-		// Its turn comes after the groups that already wait for one.
+		// A new group gets its turn after the groups that are already waiting.
 		q.groups[name] = &group[T]{turn: [2]int{q.turn[0] + 1, q.turn[1] + 1}}
 	}
 	heap.Push(&q.groups[name].order, i)
