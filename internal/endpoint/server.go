@@ -21,7 +21,7 @@ import (
 // retryInterval is how long to wait before reading the cache again.
 const retryInterval = 100 * time.Millisecond
 
-// Server serves the objects of a kind. Every replica has one, and does not wait for the leader election.
+// Server serves the objects of a kind. Every replica runs one, without waiting for the leader election.
 type Server struct {
 	// Addr is the address to listen on.
 	Addr string
@@ -109,7 +109,7 @@ func (s *Server) present(ctx context.Context) (map[types.NamespacedName]bool, er
 
 // Limits are the limits of a server.
 type Limits struct {
-	// Connections bounds the memory for unauthenticated clients. More connections wait.
+	// Connections is the maximum number of open connections. It bounds the memory for unauthenticated clients. Further connections wait.
 	Connections int
 	// Grace bounds the time for open requests when the process ends.
 	Grace time.Duration

@@ -1,5 +1,5 @@
-// Package endpoint is shared by the endpoints whose paths are secrets. It has the table of paths, reads the tokens from which paths are
-// derived, and runs the server with its limits.
+// Package endpoint contains what endpoints with secret paths have in common. It holds the table of paths, reads the tokens that paths are
+// derived from, and runs the server with its limits.
 package endpoint
 
 import (
@@ -15,29 +15,29 @@ import (
 // Entry is an object that is ready to be served, of type E.
 type Entry[E any] interface {
 	comparable
-	// Key is the namespace and name of the object.
+	// Key returns the namespace and name of the object.
 	Key() types.NamespacedName
-	// Created is when the object was created.
+	// Created returns when the object was created.
 	Created() time.Time
-	// Paths are the paths at which it is served.
+	// Paths returns the paths at which the object is served.
 	Paths() []string
-	// Bearers are tokens that identify it at a path that entries share.
+	// Bearers returns the tokens that identify the object at a path that several entries share.
 	Bearers() []string
 	// Inherit copies the state of the previous entry of the object.
 	Inherit(before E)
 }
 
-// Table has the objects of a kind that are ready to be served. Each replica has its own.
+// Table holds the objects of a kind that are ready to be served. Each replica has its own.
 type Table[E Entry[E]] struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]E
-	// paths has the entries by the digest of a path, so that the time of a lookup reveals nothing about existing paths.
+	// paths holds the entries by the digest of a path, so that the time of a lookup reveals nothing about existing paths.
 	paths map[[sha256.Size]byte]E
-	// bearers has the entries by the digest of a token, for the same reason.
+	// bearers holds the entries by the digest of a token, for the same reason.
 	bearers map[[sha256.Size]byte]map[E]bool
-	// unsettled has objects that may or may not become ready.
+	// unsettled contains objects that may or may not become ready.
 	unsettled map[types.NamespacedName]bool
-	// settled has all reconciled objects, including the unsettled ones.
+	// settled contains all reconciled objects, including the unsettled ones.
 	settled map[types.NamespacedName]bool
 }
 
@@ -91,8 +91,8 @@ func (t *Table[E]) Forget(key types.NamespacedName) {
 	delete(t.settled, key)
 }
 
-// precedes returns whether e, and not other, owns a path that both have. The older object does, or of two with the same age the one whose
-// name sorts first.
+// precedes returns whether e, rather than other, owns a path that both have. The older object owns the path. If both have the same age, the
+// object whose name sorts first does.
 func precedes[E Entry[E]](e, other E) bool {
 	if order := e.Created().Compare(other.Created()); order != 0 {
 		return order < 0
@@ -153,7 +153,7 @@ func (t *Table[E]) FindBearers(token string) (found []E, certain bool) {
 	return slices.Collect(maps.Keys(t.bearers[digest])), len(t.unsettled) == 0
 }
 
-// IsReconciled returns whether an object was reconciled.
+// IsReconciled returns whether an object has been reconciled.
 func (t *Table[E]) IsReconciled(key types.NamespacedName) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -39,7 +39,7 @@ type Credentials struct {
 	SigningTokens []string
 }
 
-// PathTokens returns the tokens from which paths are derived: Tokens, or SigningTokens if there are no others.
+// PathTokens returns the tokens that paths are derived from: Tokens, or SigningTokens if there are no others.
 func (c Credentials) PathTokens() []string {
 	if len(c.Tokens) > 0 {
 		return c.Tokens
@@ -69,8 +69,8 @@ func Tokens(ctx context.Context, secrets client.Reader, name types.NamespacedNam
 	return c.Tokens, err
 }
 
-// ReadCredentials returns the tokens in a Secret, at least one. The error is a Refused if a retry cannot help. component is the folder of
-// config that permits the controller to read Secrets.
+// ReadCredentials returns the tokens in a Secret, at least one. The error is a Refused if a retry cannot help. component is the directory
+// in config that permits the controller to read Secrets.
 func ReadCredentials(ctx context.Context, secrets client.Reader, name types.NamespacedName, component string) (c Credentials, err error) {
 	secret := &corev1.Secret{}
 	if wrong := validation.NameIsDNSSubdomain(name.Name, false); len(wrong) > 0 {
