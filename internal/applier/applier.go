@@ -33,10 +33,10 @@ func Appliers(labels map[string]string) (found []Reference) {
 	return found
 }
 
-// Objects has objects by reference. Objects that could not be read are missing.
+// Objects holds objects by reference. Objects that could not be read are missing.
 type Objects map[Reference]*unstructured.Unstructured
 
-// get returns an object, or one that has only its name.
+// get returns the object, or a placeholder with only its kind, namespace and name if it is missing.
 func (k Objects) get(r Reference) *unstructured.Unstructured {
 	if obj := k[r]; obj != nil {
 		return obj
@@ -51,7 +51,7 @@ func (k Objects) get(r Reference) *unstructured.Unstructured {
 	return obj
 }
 
-// Sources returns the sources of an applier. It is empty if the applier is unknown.
+// Sources returns the sources of an applier. The result is empty if the applier is missing.
 func (k Objects) Sources(applier Reference) (all []Reference) {
 	obj := k.get(applier)
 	for i, path := range [][]string{target.SourceRefPath, target.ChartRefPath, target.ChartSourceRefPath} {
