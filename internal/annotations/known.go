@@ -10,13 +10,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/suggest"
 )
 
-// Writers of annotations that users do not write.
+// Writers of annotations that users must not write.
 const (
 	byController = "only the controller writes it"
 	byAPIServer  = "only the API server writes it, with config/policies"
 )
 
-// known has the writer of each of our annotations: empty if users write it, also if the API server stamps it with config/policies.
+// known maps each of our annotations to its writer. The writer is empty if users write the annotation, even if the API server stamps it
+// with config/policies.
 var known = map[string]string{
 	v1alpha1.OpenRequestedAtAnnotation: "", v1alpha1.OpenRequestedByAnnotation: "", v1alpha1.OpenReasonAnnotation: "", v1alpha1.OpenEmergencyAnnotation: "",
 	v1alpha1.OpenReceivedAnnotation:     byController,
@@ -32,16 +33,16 @@ var known = map[string]string{
 	v1alpha1.RefreshAnnotation: byController, suspendedBy: byAPIServer,
 }
 
-// Annotations that only the policies of config read.
+// Annotations that only the policies in config read.
 const (
 	uninstall   = api.Group + "/uninstall"
 	suspendedBy = api.Group + "/suspendedBy"
 )
 
-// A Problem is about an annotation that does not have the effect that its author expects.
+// A Problem is an annotation that does not have the effect that its author expects, with the cause.
 type Problem struct{ Key, Cause string }
 
-// Unknown returns unknown annotations with one of our prefixes.
+// Unknown returns a problem for each unknown annotation in one of our domains.
 func Unknown(annotations map[string]string) (problems []Problem) {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		domain, _, _ := strings.Cut(key, "/")
@@ -57,7 +58,7 @@ func Unknown(annotations map[string]string) (problems []Problem) {
 	return problems
 }
 
-// InManifest returns the annotations of a manifest that are unknown, and those that users must not write.
+// InManifest returns a problem for each annotation in a manifest that is unknown or that users must not write.
 func InManifest(annotations map[string]string) []Problem {
 	problems := Unknown(annotations)
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {

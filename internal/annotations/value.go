@@ -1,4 +1,4 @@
-// Package annotations has the grammar of annotations with which users make requests, and the list of all annotations of this product.
+// Package annotations defines the grammar of the annotations that users make requests with, and lists all annotations of this project.
 package annotations
 
 import (
@@ -23,11 +23,11 @@ type Value struct {
 	// Duration is nil if the value has none, or if it is Unlimited.
 	Duration  *v1alpha1.Duration
 	Unlimited bool
-	// Keys has the value of each key.
+	// Keys holds the value of each key.
 	Keys map[string]string
 }
 
-// A Form is the form of the value of an annotation.
+// A Form describes the form of values of an annotation.
 type Form struct {
 	// Duration permits a duration, and Unlimited permits the word unlimited instead.
 	Duration, Unlimited bool
@@ -63,7 +63,7 @@ var (
 	revision = regexp.MustCompile(`^[^\s]{1,512}$`)
 )
 
-// The forms of all verbs. The policies of config/policies have those of the approvals, too.
+// The forms for all verbs. The policies in config/policies also contain the forms for approvals.
 var (
 	Open    = &Form{Duration: true, Example: "2026-12-19T12:00:00Z/30m"}
 	Close   = &Form{Duration: true, Unlimited: true, Example: "2026-12-19T12:00:00Z/3d"}
@@ -89,7 +89,7 @@ var (
 
 const exampleUID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 
-// String returns the form as in docs and messages.
+// String returns the form as docs and messages show it.
 func (f *Form) String() string {
 	text := "TIME"
 	switch {
@@ -108,7 +108,7 @@ func (f *Form) String() string {
 	return text
 }
 
-// A FormError is returned for a value that does not have its form.
+// A FormError is returned for a value that does not have the required form.
 type FormError struct{ Form *Form }
 
 func (e *FormError) Error() string {
