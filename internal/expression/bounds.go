@@ -52,16 +52,17 @@ var efforts = map[string]func(args ...ref.Val) int{
 	"lastIndexOf":     product,
 }
 
-// scans are the functions whose result does not indicate their work.
+// scans estimates the work of functions that may do far more work than the sizes of their arguments and results indicate.
 var scans = map[string]func(args ...ref.Val) int{"matches": scan, "indexOf": product, "lastIndexOf": product}
 
-// counted are functions of texts whose cost in CEL grows with the texts.
+// counted lists text functions whose cost in CEL already grows with the length of the texts.
 var counted = []string{
 	operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals,
 	operators.In, "contains", "startsWith", "endsWith",
 }
 
-// scan estimates the work of a regular expression: each character with each of its states, and about a hundred per state to compile it.
+// scan estimates the work of matching a regular expression: one step for each character and state, and about a hundred steps for each state
+// to compile it.
 func scan(args ...ref.Val) int {
 	pattern, _ := args[1].(types.String)
 	parsed, err := syntax.Parse(string(pattern), syntax.Perl)
@@ -94,7 +95,7 @@ func pairs(args ...ref.Val) int {
 	return work / perValue * length(args[1])
 }
 
-// compared estimates the work of comparing two values. Values of different lengths differ at once.
+// compared estimates the work of comparing two values. It is zero for values of different lengths, which differ without a comparison.
 func compared(args ...ref.Val) int {
 	if length(args[0]) != length(args[1]) {
 		return 0
@@ -102,7 +103,7 @@ func compared(args ...ref.Val) int {
 	return weight(args[0], 0)
 }
 
-// searched estimates the work of searching a list. A key of a map is a lookup.
+// searched estimates the work of searching a list. It is zero for a map, because a key needs only a lookup.
 func searched(args ...ref.Val) int {
 	if _, ok := args[1].(traits.Lister); !ok {
 		return 0
@@ -149,8 +150,8 @@ func length(value ref.Val) int {
 	return 0
 }
 
-// bounded returns the environment that Flux has for expressions in specs, in which no call exceeds maxEffort. The versions of libraries are
-// fixed, so that an update does not add a function without an estimate.
+// bounded returns the environment that Flux uses for expressions in specs, except that no call exceeds maxEffort. The versions of libraries
+// are fixed, so that an update does not add a function without an estimate.
 var bounded = sync.OnceValues(func() (*cel.Env, error) {
 	env, err := cel.NewEnv(
 		cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true), cel.DefaultUTCTimeZone(true),
@@ -197,7 +198,7 @@ func called(id string, bindings []*functions.Overload) functions.FunctionOp {
 	return func(...ref.Val) ref.Val { return types.NewErr("no such overload: %s", id) }
 }
 
-// guard calls a function only if its estimate is within maxEffort.
+// guard returns a binding that calls a function only if its estimate is within maxEffort.
 func guard(call functions.FunctionOp, effort func(...ref.Val) int, arity int) cel.OverloadOpt {
 	checked := func(args ...ref.Val) ref.Val {
 		if effort(args...) > maxEffort {
@@ -223,7 +224,7 @@ func limits() []cel.ProgramOption {
 	}
 }
 
-// operations are the functions whose overloads CEL does not let a program redeclare.
+// operations holds the functions whose overloads CEL does not allow a program to redeclare.
 var operations = map[string]struct {
 	effort func(args ...ref.Val) int
 	call   functions.BinaryOp

@@ -1,4 +1,4 @@
-// Package expression compiles and evaluates the CEL expressions in specs, with the functions that Flux has.
+// Package expression compiles and evaluates the CEL expressions in specs, with the same functions as Flux.
 package expression
 
 import (
@@ -17,8 +17,8 @@ import (
 // for the result. It ends only the innermost loop; maxCost ends the whole evaluation.
 const maxTime = 250 * time.Millisecond
 
-// maxCompiled bounds the cache of compiled expressions. Compiling one takes about a millisecond, in which a Gate could be decided on a
-// thousand times.
+// maxCompiled bounds the cache of compiled expressions. Compiling an expression takes about a millisecond, a thousand times as long as a
+// decision on a Gate.
 const maxCompiled = 1024
 
 var compiled = lru.New(maxCompiled)
@@ -37,7 +37,7 @@ type String struct{ program *program }
 // A Value is a CEL expression of any type.
 type Value struct{ program *program }
 
-// NewBool compiles an expression of type bool over variables, each an object.
+// NewBool compiles an expression of type bool with the given variables, each of which is an object.
 func NewBool(text string, variables ...string) (*Bool, error) {
 	e, err := compile(text, cel.BoolType, variables)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewBool(text string, variables ...string) (*Bool, error) {
 	return &Bool{e}, nil
 }
 
-// NewString compiles an expression of type string over variables, each an object.
+// NewString compiles an expression of type string with the given variables, each of which is an object.
 func NewString(text string, variables ...string) (*String, error) {
 	e, err := compile(text, cel.StringType, variables)
 	if err != nil {
@@ -55,7 +55,7 @@ func NewString(text string, variables ...string) (*String, error) {
 	return &String{e}, nil
 }
 
-// NewValue compiles an expression of any type over variables, each an object.
+// NewValue compiles an expression of any type with the given variables, each of which is an object.
 func NewValue(text string, variables ...string) (*Value, error) {
 	e, err := compile(text, nil, variables)
 	if err != nil {

@@ -2,10 +2,10 @@ package expression
 
 // The variables of expressions, by field.
 var (
-	// OfReceiver are the variables of filter and actionExpr: the body of a webhook, its headers and the claims of its token.
+	// OfReceiver lists the variables of filter and actionExpr: the body of a webhook, its headers and the claims of its token.
 	OfReceiver = []string{"req", "headers", "claims"}
-	// OfProvider are the variables of an OpenID Connect provider: the claims of a token and the provider's own variables.
+	// OfProvider lists the variables of an OpenID Connect provider: the claims of a token and the provider's own variables.
 	OfProvider = []string{"claims", "vars"}
-	// OfDependency are the variables of readyExpr: the dependency and the Gate.
+	// OfDependency lists the variables of readyExpr: the dependency and the Gate.
 	OfDependency = []string{"dep", "self"}
 )

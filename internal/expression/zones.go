@@ -14,15 +14,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// zoned are the functions of timestamps that take a time zone. CEL looks up the name of the zone on the machine; inZone looks it up in the
-// built-in data.
+// zoned lists the functions of timestamps that take a time zone. CEL looks up the name of the zone on the machine, whereas inZone looks it
+// up in the built-in data.
 var zoned = []string{
 	overloads.TimeGetFullYear, overloads.TimeGetMonth, overloads.TimeGetDayOfYear, overloads.TimeGetDayOfMonth,
 	overloads.TimeGetDate, overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes,
 	overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// inZone calls a function of a timestamp and a zone name with the wall clock of that zone as UTC.
+// inZone returns a binding for a function of a timestamp and a time zone. If the zone is given by name, it calls the function with the
+// wall-clock time of the zone as UTC.
 func inZone(call functions.FunctionOp) cel.OverloadOpt {
 	return cel.BinaryBinding(func(at, zone ref.Val) ref.Val {
 		t, isTime := at.(types.Timestamp)
