@@ -39,7 +39,7 @@ type Form struct {
 
 // A Key is a part of a Form.
 type Key struct {
-	// Name is before the equals sign. Placeholder represents the value in messages and docs.
+	// Name is the text before the equals sign. Placeholder represents the value in messages and docs.
 	Name, Placeholder string
 	// Optional keys come last.
 	Optional bool
