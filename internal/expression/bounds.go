@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxCost bounds an evaluation in the cost units of CEL, as in the API server. It corresponds to a second of the slowest operations, or
-	// milliseconds of usual ones. An expression can visit tens of thousands of elements, but not all pairs of them.
+	// milliseconds of typical ones. An expression can visit tens of thousands of elements, but not all pairs of them.
 	maxCost = 500_000
 
 	// maxEffort bounds a single call of a function whose work or result is the product of its arguments, because CEL counts the cost only

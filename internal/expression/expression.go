@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxTime bounds an evaluation. Usual expressions take microseconds; only nested loops over a large object take longer, and a request waits
-// for the result. It ends only the innermost loop; maxCost ends the whole evaluation.
+// maxTime bounds an evaluation. Typical expressions take microseconds. Only nested loops over a large object take longer, and a request
+// waits for the result. This limit ends only the innermost loop, whereas maxCost ends the whole evaluation.
 const maxTime = 250 * time.Millisecond
 
 // maxCompiled bounds the cache of compiled expressions. Compiling an expression takes about a millisecond, a thousand times as long as a
