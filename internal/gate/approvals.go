@@ -30,7 +30,7 @@ func FormatApproval(e *v1alpha1.GateException, at time.Time) string {
 }
 
 // presentOf returns the reference to the current version of an exception, as used in approvals. An exception that was deleted and created
-// again has the same generation, but another UID.
+// again has the same generation, but a different UID.
 func presentOf(e *v1alpha1.GateException) string {
 	return annotations.ApproveException.FormatKeys(keysOfException(e))
 }
@@ -112,7 +112,7 @@ func Missing(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return max(0, Required(g, e)-len(approvers(e)))
 }
 
-// Required returns the number of approvals that an exception needs: none if it only has closePeriods.
+// Required returns the number of approvals that an exception needs: none if it has only closePeriods.
 func Required(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	if e.OnlyCloses() && e.Spec.Default == "" {
 		return 0

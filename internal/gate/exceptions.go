@@ -193,8 +193,8 @@ type ExceptionDecision struct {
 	Recheck time.Time
 }
 
-// DecideException returns the decision on an exception at an instant. The Gate is nil if it does not exist. exceptions are all exceptions
-// that refer to the Gate, including this one. All calendars count as broken.
+// DecideException returns the decision on an exception at an instant. The Gate is nil if it does not exist. exceptions contains all
+// exceptions that refer to the Gate, including this one. All calendars count as broken.
 func DecideException(e *v1alpha1.GateException, g *v1alpha1.Gate, exceptions []*v1alpha1.GateException, now time.Time) ExceptionDecision {
 	return NewSnapshot(g, nil, exceptions...).DecideException(e, now)
 }

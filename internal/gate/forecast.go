@@ -231,7 +231,7 @@ func transition(t schedule.Transition) *v1alpha1.Transition {
 	return n
 }
 
-// Names returns by as the name of an exception if an exception decided, and as the name of a period otherwise.
+// Names returns by as exception if an exception decided, and as period otherwise.
 func Names(reason, by string) (period, exception string) {
 	if reason == v1alpha1.ExceptionAppliesReason {
 		return "", by

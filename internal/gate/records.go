@@ -59,7 +59,7 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 	return records[:min(len(records), v1alpha1.MaxExceptions)]
 }
 
-// applies returns whether an exception with this reason applies, or fails closed because the Gate has too many.
+// applies returns whether an exception with this reason applies, or fails closed because the Gate has too many exceptions.
 func applies(reason string) bool {
 	return reason == v1alpha1.InForceReason || reason == v1alpha1.TooManyExceptionsReason
 }

@@ -25,7 +25,7 @@ type Observed struct {
 	// the cache.
 	Dependencies []v1alpha1.DependencyStatus
 	Cached       bool
-	// TwoClocks is true if a Gate opens only if it is also open at the time of the API server.
+	// TwoClocks is true if a Gate must also be open by the API server's clock before it opens.
 	TwoClocks bool
 	// Server is the time of the API server, nil if it has not been read yet.
 	Server *ServerTime
@@ -42,13 +42,13 @@ const (
 	NeedsNothing Need = iota
 	// NeedsDependencies means that the Gate is open if its dependencies are ready.
 	NeedsDependencies
-	// NeedsCurrentDependencies means that the Gate would open, and that some dependencies are from the cache.
+	// NeedsCurrentDependencies means that the Gate would open, but that some dependencies were read from the cache.
 	NeedsCurrentDependencies
 	// NeedsServerTime means that the Gate would open.
 	NeedsServerTime
 )
 
-// Resolution is the decision on a Gate after its new requests were handled, and its consequences.
+// Resolution is the decision on a Gate after its new requests were handled, with the consequences of the decision.
 type Resolution struct {
 	Decision
 	// Needs is the input to read before calling Resolve again. Unless it is NeedsNothing, the other fields are preliminary.
@@ -125,7 +125,7 @@ func (r *Resolution) handle(g *v1alpha1.Gate, at time.Time) (*v1alpha1.Gate, []l
 	return &then, handled
 }
 
-// decisionOn returns the decision on a copy of the Gate with another status.
+// decisionOn returns the decision on a copy of the Gate with a different status.
 func (r *Resolution) decisionOn(g *v1alpha1.Gate, at time.Time) Decision {
 	d := r.snapshot.WithGate(g).Decide(at)
 	if len(r.snapshot.Calendars) > 0 { // calendars are expanded only that far ahead

@@ -34,7 +34,7 @@ type compilation struct {
 	errs field.ErrorList
 }
 
-// WithGate returns a snapshot of the same Gate with another status. The spec must be unchanged, because it is not compiled again.
+// WithGate returns a snapshot of the same Gate with a different status. The spec must be unchanged, because it is not compiled again.
 func (in *Snapshot) WithGate(g *v1alpha1.Gate) *Snapshot {
 	in.compile()
 	other := *in
