@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// line is an unfolded line of content. number is the number of its first line in the text.
+// line is an unfolded content line. number is the number of its first line in the text.
 type line struct {
 	number int
 	text   string
@@ -16,7 +16,7 @@ type line struct {
 
 const bom = "\uFEFF"
 
-// unfold splits a text into lines of content. It skips empty lines, and lines that are not valid text, which it reports in wrong.
+// unfold splits a text into content lines. It skips empty lines, and lines that are not valid text, which it reports in wrong.
 func unfold(text string) (lines []line, wrong Errors) {
 	// parts collects the parts of the current line. They are joined only at its end, which is fast even with many folds.
 	var parts []string
@@ -56,7 +56,7 @@ func unfold(text string) (lines []line, wrong Errors) {
 	return lines, wrong
 }
 
-// property is a parsed line of content. Its parameters are parsed only when they are needed.
+// property is a parsed content line. Its parameters are parsed only when they are needed.
 type property struct {
 	line   int
 	name   string
@@ -88,7 +88,7 @@ func (p *property) errorf(format string, args ...any) error {
 	return &Error{p.line, p.name, fmt.Sprintf(format, args...)}
 }
 
-// parseProperty splits a line of content at the colon before the value. Colons in quoted parameters do not count.
+// parseProperty splits a content line at the colon before the value. Colons in quoted parameters do not count.
 func parseProperty(l line) (property, error) {
 	length := strings.IndexFunc(l.text, func(r rune) bool {
 		return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
