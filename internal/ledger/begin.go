@@ -116,5 +116,5 @@ func mayEnd(open, closed *v1alpha1.AcceptedRequest) error {
 	return nil
 }
 
-// ErrClosedByPeople refuses an open request by a webhook while a manual close request is in force.
+// ErrClosedByPeople is returned for an open request by a webhook while a manual close request is in force.
 var ErrClosedByPeople = errors.New(msgClosedByPeople)

@@ -156,8 +156,8 @@ func (l *Ledger) endedEarly(r *inForce) bool {
 	})
 }
 
-// last returns the request in force, or the last one if none is. It returns nil if there was none. Of several close requests, it returns
-// the one that ends last, or the one with the latest time if the ends are equal.
+// last returns the request in force, or the last one if none is. It returns nil if there was none. If there are several close requests, it
+// returns the one that ends last, or the one with the latest time if the ends are equal.
 func (l *Ledger) last() *inForce {
 	last := l.open
 	for _, s := range l.closes {

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// errUnknownRequester refuses an open request in a line while the stamps are StampsUnknown.
+// errUnknownRequester is returned for an open request in a line while the stamps are StampsUnknown.
 var errUnknownRequester = errors.New(msgUnknownRequester)
 
 // intake handles the new requests of a Gate.

@@ -82,7 +82,7 @@ func Ahead(g *v1alpha1.Gate) *Ledger {
 	return l
 }
 
-// sort orders the planned requests by time. Of requests for the same time, the close request comes last, so that it wins.
+// sort orders the planned requests by time. If requests have the same time, the close request comes last, so that it wins.
 func (l *Ledger) sort() {
 	slices.SortStableFunc(l.planned, func(a, b v1alpha1.AcceptedRequest) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt.Time), -strings.Compare(string(a.Action), string(b.Action)))

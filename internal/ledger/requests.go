@@ -19,7 +19,7 @@ import (
 const maxRequestDistance = 366 * 24 * time.Hour
 
 // MaxRequestedBy and MaxMessage bound, in bytes, the texts that are copied from annotations into the status, events and logs.
-// MaxRequestedBy fits the name of any service account. An event with both stays below the 1024 bytes that events.k8s.io allows.
+// MaxRequestedBy fits the name of any service account. An event that contains both stays below the 1024 bytes that events.k8s.io allows.
 const (
 	MaxRequestedBy = len("system:serviceaccount::") + 63 + 253
 	MaxMessage     = 512
@@ -32,7 +32,7 @@ const (
 	maxValue = annotations.MaxTime
 )
 
-// errRestored refuses an old value of an open request, which Flux restored from Git.
+// errRestored is returned for an old value of an open request, which Flux has restored from Git.
 var errRestored = errors.New(msgRestored)
 
 // Request is a request to open or close a Gate: a new one in an annotation or a line, or an accepted one.

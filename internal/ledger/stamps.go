@@ -50,7 +50,8 @@ func approvable(r *v1alpha1.AcceptedRequest) bool {
 	return r.Action == v1alpha1.RequestOpen && (r.State == v1alpha1.RequestWaiting || r.State == v1alpha1.RequestPlanned) && r.Stamped && r.RequestedBy != "" && !r.Emergency
 }
 
-// newApprovals returns the approvers of a waiting or planned request that are not in its status, each once. The requester does not count.
+// newApprovals returns the approvers of a waiting or planned request that are not in its status, without duplicates. The requester does not
+// count.
 func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 	if l.required == 0 || !approvable(r) {
 		return nil
@@ -72,7 +73,7 @@ func (l *Ledger) newApprovals(r *v1alpha1.AcceptedRequest) (names []string) {
 const maxRequestApprovals = 10
 
 // requestName returns the text by which an approval refers to a request. A Gate accepts no two open requests at the same instant, and a
-// Gate that was deleted and created again has another UID.
+// Gate that was deleted and created again has a different UID.
 func requestName(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest) string {
 	return annotations.ApproveRequest.FormatKeys(requestKeys(g, r))
 }
