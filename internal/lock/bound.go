@@ -53,7 +53,7 @@ func bound[S ~[]L, L any](all map[string]S, room func(S) int, gatesOf func(*L) [
 	return left
 }
 
-// fitting returns how many of the locks, from the first on, can be matched at a cost of at most most.
+// fitting returns the largest number of leading locks whose total cost does not exceed most.
 func fitting[L any](locks []L, most int, spends func(*L) int) int {
 	spent := 0
 	for i := range locks {
