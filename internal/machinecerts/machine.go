@@ -33,7 +33,7 @@ type Machine struct {
 	Cluster string
 	// ControlPlane is true if the Machine is part of the control plane.
 	ControlPlane bool
-	// Selected is true if the policy selects the Machine. A Machine that is no longer selected may still have its record.
+	// Selected is true if the policy selects the Machine. A Machine that is no longer selected may still have the record of the policy.
 	Selected bool
 	// Deleting is true if the Machine is being deleted. The controller ignores such a Machine.
 	Deleting bool
@@ -59,7 +59,7 @@ type Record struct {
 	Refresh string `json:"refresh"`
 	// RequestedAt is the time of the request.
 	RequestedAt time.Time `json:"requestedAt"`
-	// Expiry is when the certificates expired according to the Machine at that time.
+	// Expiry is the expiry of the certificates at that time.
 	Expiry time.Time `json:"expiry"`
 }
 

@@ -1,10 +1,10 @@
 // Package machinecerts decides which Machine of Cluster API gets new certificates next, and when. It has no client and no clock, and uses
 // only the standard library.
 //
-// The provider Canonical Kubernetes refreshes the certificates of a Machine if it has a request: an annotation with their new lifetime. The
-// provider reports a status, first in-progress. In the end, it removes the request, sets the status to done and writes the new expiry. If
-// it fails, it sets the status to failed, keeps the request and tries again. It never restarts a refresh that is in progress. After a
-// crash, it waits until the request is removed, and then removes the status.
+// The Canonical Kubernetes provider refreshes the certificates of a Machine if the Machine has a request: an annotation with their new
+// lifetime. The provider reports a status, first in-progress. In the end, it removes the request, sets the status to done and writes the
+// new expiry. If it fails, it sets the status to failed, keeps the request and tries again. It never restarts a refresh that is in
+// progress. After a crash, it waits until the request is removed, and then removes the status.
 package machinecerts
 
 import (
