@@ -1,4 +1,5 @@
-// Package promotion decides about a GatedSource: the revision of its pinned source, and its status. It has no client and no clock.
+// Package promotion decides on the revision of the pinned source of a GatedSource, and computes the status of the GatedSource. It has no
+// client and no clock.
 package promotion
 
 import (

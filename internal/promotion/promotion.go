@@ -283,8 +283,8 @@ func approvableRevisions(g *v1alpha1.GatedSource) (revisions []string) {
 	return revisions
 }
 
-// moves returns whether the pin must move to a revision. If the spec of the source has changed, it also moves to the same revision, if that
-// was approved since or no approvals are required.
+// moves returns whether the pin must move to a revision. If the spec of the source has changed, the pin also moves to the same revision,
+// provided that it has been approved since or that no approvals are required.
 func (d *decision) moves(want, reason string) bool {
 	gated := d.g.Status.Pinned
 	return gated == nil || !same(d.kind, gated.Revision, want) ||
@@ -305,8 +305,8 @@ func (d *decision) promote(want, reason string) {
 	d.step.Again = true
 }
 
-// restore restores a pinned source that another client has changed or deleted, or whose owner reference does not match the deletion policy.
-// It ignores the Gates.
+// restore writes the spec in status.pinned again if another client has changed or deleted the pinned source, or if the owner reference of
+// the source does not match the deletion policy. It ignores the Gates.
 func (d *decision) restore() {
 	gated := d.g.Status.Pinned
 	switch {
