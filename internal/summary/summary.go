@@ -30,7 +30,7 @@ const (
 	WouldHold
 )
 
-// Gate identifies a Gate. A recreated Gate with the same name has another UID.
+// Gate identifies a Gate. A recreated Gate with the same name has a different UID.
 type Gate struct {
 	types.NamespacedName
 	UID types.UID
