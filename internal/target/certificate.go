@@ -206,9 +206,9 @@ func (c certificate) lever(obj *Object, state State, terms Terms, o observed, de
 	return until, false
 }
 
-// deferral returns a renewal window that starts at the deadline. It is as long as the lifetime of the certificate, so that the next
-// certificate has a renewal time, too. Without one, cert-manager does not report it as ready. It must be the only window, because
-// cert-manager ignores all other windows if one starts after the certificate expires.
+// deferral returns a renewal window that starts at the deadline. The window is as long as the lifetime of the certificate, so that the next
+// certificate has a renewal time, too. Without a renewal time, cert-manager does not report a certificate as ready. The window must be the
+// only one, because cert-manager ignores all other windows if one starts after the certificate expires.
 func deferral(o observed, deadline time.Time) map[string]any {
 	at := deadline.UTC()
 	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{

@@ -34,7 +34,7 @@ func (k Kind) String() string {
 // IsBuiltIn returns whether the kind is part of Kubernetes and has no CRD. The group of a CRD always has a dot.
 func (k Kind) IsBuiltIn() bool { return !strings.Contains(k.Group, ".") }
 
-// path returns the field names on the path.
+// path returns the field names in Field.
 func (k Kind) path() []string { return strings.Split(k.Field, ".") }
 
 var (

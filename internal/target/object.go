@@ -52,7 +52,7 @@ func conditionOf(item any) (condition metav1.Condition, ok bool) {
 	return condition, ok
 }
 
-// field returns a field, or the zero value if it is not set. It sets ok to false if the field has another type.
+// field returns a field, or the zero value if it is not set. It sets ok to false if the field has a different type.
 func field[T any](fields map[string]any, name string, ok *bool) T {
 	value, is := fields[name].(T)
 	*ok = *ok && (is || fields[name] == nil)

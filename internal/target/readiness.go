@@ -35,7 +35,7 @@ const (
 )
 
 var (
-	// ObservedGenerationPath is the path of the generation that a controller of Flux observed last.
+	// ObservedGenerationPath is the path of the generation that a Flux controller has observed last.
 	ObservedGenerationPath = fields.Path(kustomization, &kustomization.Status.ObservedGeneration)
 	dependsOnPath          = fields.Path(kustomization, &kustomization.Spec.DependsOn)
 

@@ -18,7 +18,7 @@ type Schema struct {
 	others map[string]node
 }
 
-// node is a part of a schema of OpenAPI 3, or of a CustomResourceDefinition.
+// node is a part of a schema in OpenAPI 3 or in a CustomResourceDefinition.
 type node struct {
 	Type       string          `json:"type"`
 	Properties map[string]node `json:"properties"`

@@ -24,8 +24,8 @@ const (
 	Free State = iota
 	// Held targets are held by us. Another client may hold them as well.
 	Held
-	// Locked targets are held by the lock, an admission policy, for Gates. The controller may take the hold over, because fields that a policy
-	// has set have no owner.
+	// Locked targets are held on behalf of Gates by the lock, an admission policy. The controller may take the hold over, because fields that
+	// a policy has set have no owner.
 	Locked
 	// Overridden targets are Held, after another client removed the hold and the lock restored it.
 	Overridden
@@ -91,7 +91,7 @@ type Definition struct {
 // Plan describes how to hold an object.
 type Plan struct {
 	// Lever contains the spec fields of an apply configuration that holds the object. It is nil if the object is exempt or is held without a
-	// write. An apply configuration without them releases the object, unless another client holds it, too.
+	// write. An apply configuration without these fields releases the object, unless another client holds it, too.
 	Lever map[string]any
 	// Stale is true if the object is currently held in a different way.
 	Stale bool
@@ -112,7 +112,7 @@ type Exemption uint8
 const (
 	// NotExempt means that the object is held.
 	NotExempt Exemption = iota
-	// NotReady means that there is nothing to hold yet, for example because no certificate was issued.
+	// NotReady means that there is nothing to hold yet, for example because no certificate has been issued.
 	NotReady
 	// Activates means that the Gate holds the activation of the object instead.
 	Activates
