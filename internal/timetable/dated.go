@@ -13,8 +13,8 @@ import (
 // localTime is the layout of a local time in a spec.
 const localTime = "2006-01-02T15:04"
 
-// dateTime matches a v1alpha1.DateTime, as in the CRD. The first group is the time of day with everything after it, and the second group is
-// the part that only RFC 3339 has.
+// dateTime matches a v1alpha1.DateTime, as in the CRD. The first group is everything after the date. The second group is the part of it
+// that only times in RFC 3339 have.
 var dateTime = regexp.MustCompile(
 	`^[0-9-]{10}(T(?:[01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](?:[.][0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]))?)?$`)
 
