@@ -16,7 +16,7 @@ import (
 // message has only their names.
 const maxExplained = 4
 
-// exemptions has the reasons of Approved=True for objects that are not held although a Gate is closed.
+// exemptions maps exemptions to the reasons of Approved=True for objects that are not held although a Gate is closed.
 var exemptions = map[target.Exemption]string{
 	target.Imminent:    v1alpha1.ExpiryImminentReason,
 	target.Needless:    v1alpha1.RenewalWithinMarginReason,
@@ -116,7 +116,7 @@ func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Conditi
 	return approved(exemptions[plan.Exempt], fmt.Sprintf(msgNotHeld, are(v.Names)))
 }
 
-// Explain returns a message that lists the Gates that hold a target, and until when and why each is closed.
+// Explain returns a message that lists the Gates that hold a target, with the opening time and the reason of each.
 func Explain(holders []Gate, now time.Time) string {
 	if len(holders) == 0 {
 		return msgHeldNoName

@@ -99,8 +99,8 @@ func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return Gate{Name: name, Effect: effect, Object: g}
 }
 
-// effectAt returns the effect according to the status of a Gate. A close that is due counts although the status does not show it yet. An
-// opening counts only once the status shows it.
+// effectAt returns the effect according to the status of a Gate. A close that is due counts even if the status does not show it yet. An
+// opening counts only if the status shows it.
 func effectAt(g *v1alpha1.Gate, now time.Time) Effect {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	next := g.Status.NextTransition

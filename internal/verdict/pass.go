@@ -37,8 +37,8 @@ type Pass struct {
 	Since time.Time
 	// Until is the deadline of the pass. Ended is when it ended, or when it was refused.
 	Until, Ended time.Time
-	// Was is the progress that Flux had reported before the pass, and Is is the progress that it has reported since. If a part changes for the
-	// second time, the pass ends.
+	// Was is the progress that Flux reported before the pass. Is is the progress that it has reported since. If a part changes for the second
+	// time, the pass ends.
 	Was, Is target.Progress
 	// Before and After are the revisions of the target before and after the pass.
 	Before, After string

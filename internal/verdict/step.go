@@ -31,7 +31,7 @@ type Step struct {
 	Write bool
 	// Hold is true if the target is held after the step.
 	Hold bool
-	// Names are the Gates whose names are on the target after the step.
+	// Names lists the Gates whose names are on the target after the step.
 	Names []string
 	// Claim is true if the controller must hold the target before releasing it, because it can only remove its own fields.
 	Claim bool

@@ -11,7 +11,7 @@ import (
 // Observed is the observed state of a target.
 type Observed struct {
 	State target.State
-	// HeldBy are the Gates whose names are on the target.
+	// HeldBy lists the Gates whose names are on the target.
 	HeldBy []string
 	// Exempted is true if the target has been exempt from a hold.
 	Exempted bool
@@ -35,15 +35,15 @@ type Observed struct {
 
 // Verdict is the combined effect of all Gates on a target.
 type Verdict struct {
-	// Names are the names that the target must have.
+	// Names lists the names that must be on the target.
 	Names []string
-	// Holders are the Gates that hold the target: those that must hold it, and those whose names are on it while they are undecided, suspended
-	// or of another shard.
+	// Holders lists the Gates that hold the target: those that must hold it, and those whose names are on it while they are undecided,
+	// suspended or of another shard.
 	Holders []Gate
 	// Open lists the names of the open Gates that govern the target, and Opened lists the Gates themselves.
 	Open   []string
 	Opened []Gate
-	// Audits are the Gates with mode Audit that govern the target and release it.
+	// Audits lists the Gates with mode Audit that govern the target and release it.
 	Audits []Gate
 	// Resumed is true if another client has resumed the target, and all closed Gates permit that.
 	Resumed bool
