@@ -58,7 +58,7 @@ func (m Member) wave(rest int) int {
 type Progress struct {
 	// Done is the number of finished waves, and the index of the current wave.
 	Done int
-	// ReadySince is the time since which all targets of the current wave and earlier waves have been ready, zero if they are not.
+	// ReadySince is when all targets of the current wave and earlier waves became ready, zero if some are not ready.
 	ReadySince time.Time
 	// Excused is the number of waves that the release no longer waits for.
 	Excused int
