@@ -78,7 +78,7 @@ func (s *Server) await(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
 		now, err := s.present(ctx)
 		if err != nil {
-			return false, nil //nolint:nilerr // asked again
+			return false, nil //nolint:nilerr // retried
 		}
 		if first == nil {
 			first = maps.Clone(now)
