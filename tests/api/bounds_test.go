@@ -25,7 +25,7 @@ const (
 // target returns the spec of a Gate with one target.
 func target(fields string) string { return `{default: closed, targets: [{` + fields + `}]}` }
 
-// expression returns the spec of a Gate with one target that has a condition on its labels.
+// expression returns the spec of a Gate with one target that has a matchExpressions entry.
 func expression(fields string) string {
 	return target(`kind: Kustomization, name: "*", matchExpressions: [{` + fields + `}]`)
 }
@@ -35,7 +35,7 @@ func cron(schedule string) string {
 	return `{default: closed, openPeriods: [{name: a, schedule: "` + schedule + `", duration: 1h}]}`
 }
 
-// labels returns n labels whose keys begin with a text.
+// labels returns n labels with a key prefix.
 func labels(n int, prefix string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -59,7 +59,7 @@ var badReferences = []badSpec{
 	{"257 targets", `{default: closed, targets: ` + list(257, "{kind: K, name: a%d}") + `}`, "spec.targets", "at most 256 items"},
 	{"an empty namespaceSelector", target(`kind: Kustomization, name: "*", namespaceSelector: {}`), "spec.targets[0].namespaceSelector", "an empty namespaceSelector selects all namespaces"},
 	{"a namespaceSelector with empty lists", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: {}, matchExpressions: []}`), "spec.targets[0].namespaceSelector", "an empty namespaceSelector selects all namespaces"},
-	{"a dependency on all", `{default: closed, dependsOn: [{kind: Kustomization, name: "*"}]}`, "spec.dependsOn[0].name", "name must be the name of an object"},
+	{"a dependency with the name *", `{default: closed, dependsOn: [{kind: Kustomization, name: "*"}]}`, "spec.dependsOn[0].name", "name must be the name of an object"},
 	{"a dependency of a kind in lower case", `{default: closed, dependsOn: [{kind: kustomization, name: a}]}`, "spec.dependsOn[0].kind", causeKind},
 	{"a dependency in all namespaces", `{default: closed, dependsOn: [{kind: Kustomization, name: a, namespace: "*"}]}`, "spec.dependsOn[0].namespace", "namespace must be the name of a namespace"},
 
@@ -73,8 +73,8 @@ var badReferences = []badSpec{
 	{"an unknown operator", expression(`key: a, operator: Like, values: [b]`), "spec.targets[0].matchExpressions[0].operator", `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
 	{"an operator without its values", expression(`key: a, operator: In`), "spec.targets[0].matchExpressions[0]", "the operators In and NotIn need values"},
 	{"an operator with an empty list of values", expression(`key: a, operator: NotIn, values: []`), "spec.targets[0].matchExpressions[0]", "the operators In and NotIn need values"},
-	{"an operator with values that it cannot have", expression(`key: a, operator: Exists, values: [b]`), "spec.targets[0].matchExpressions[0]", "the operators Exists and DoesNotExist have no values"},
-	{"a key that is none", expression(`key: "a b", operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
+	{"an operator that does not take values", expression(`key: a, operator: Exists, values: [b]`), "spec.targets[0].matchExpressions[0]", "the operators Exists and DoesNotExist have no values"},
+	{"an invalid key", expression(`key: "a b", operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
 	{"a key of two slashes", expression(`key: a/b/c, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
 	{"a key without a name", expression(`key: a/, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
 	{"a key whose prefix has a capital letter", expression(`key: A/b, operator: Exists`), "spec.targets[0].matchExpressions[0].key", causeKey},
@@ -94,29 +94,29 @@ var badReferences = []badSpec{
 	{"65 values", expression(`key: a, operator: In, values: ` + list(65, "v%d")), "spec.targets[0].matchExpressions[0].values", "must have at most 64 items"},
 	{"a value that is too long", expression(`key: a, operator: In, values: [` + long(64) + `]`), "spec.targets[0].matchExpressions[0].values[0]", "63"},
 	{"33 expressions", target(`kind: Kustomization, name: "*", matchExpressions: ` + list(33, `{key: a%d, operator: Exists}`)), "spec.targets[0].matchExpressions", "must have at most 32 items"},
-	{"a label whose key is none", target(`kind: Kustomization, name: "*", matchLabels: {"a b": c}`), "spec.targets[0].matchLabels", causeLabels},
+	{"a label with an invalid key", target(`kind: Kustomization, name: "*", matchLabels: {"a b": c}`), "spec.targets[0].matchLabels", causeLabels},
 	{"a label whose key has a bad prefix", target(`kind: Kustomization, name: "*", matchLabels: {a..b/c: d}`), "spec.targets[0].matchLabels", causeLabels},
 	{"a label whose prefix is too long", target(`kind: Kustomization, name: "*", matchLabels: {` + long(254) + `/a: b}`), "spec.targets[0].matchLabels", causeLabels},
 	{"a label whose name is too long", target(`kind: Kustomization, name: "*", matchLabels: {` + long(64) + `: b}`), "spec.targets[0].matchLabels", causeLabels},
 	{"a label whose name ends with a dot", target(`kind: Kustomization, name: "*", matchLabels: {a.: b}`), "spec.targets[0].matchLabels", causeLabels},
 	{"a label whose value has a blank", target(`kind: Kustomization, name: "*", matchLabels: {a: b c}`), "spec.targets[0].matchLabels", causeLabels},
 	{"a label whose value ends with an underscore", target(`kind: Kustomization, name: "*", matchLabels: {a: b_}`), "spec.targets[0].matchLabels", causeLabels},
-	{"a label of namespaces whose value is none", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: {a: -b}}`), "spec.targets[0].namespaceSelector.matchLabels", causeLabels},
-	{"a label of a wave whose key is none", `{default: closed, release: {waves: [{name: a, matchLabels: {-b: c}}]}}`, "spec.release.waves[0].matchLabels", causeLabels},
+	{"a namespace label with an invalid value", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: {a: -b}}`), "spec.targets[0].namespaceSelector.matchLabels", causeLabels},
+	{"a wave label with an invalid key", `{default: closed, release: {waves: [{name: a, matchLabels: {-b: c}}]}}`, "spec.release.waves[0].matchLabels", causeLabels},
 	{"a label whose value is too long", target(`kind: Kustomization, name: "*", matchLabels: {a: ` + long(64) + `}`), "spec.targets[0].matchLabels.a", "63"},
 	{"33 labels", target(`kind: Kustomization, name: "*", matchLabels: ` + labels(33, "a")), "spec.targets[0].matchLabels", "32"},
 	{"33 labels of namespaces", target(`kind: Kustomization, name: "*", namespaceSelector: {matchLabels: ` + labels(33, "a") + `}`), "spec.targets[0].namespaceSelector.matchLabels", "32"},
-	{"a wave by a key that is none", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: "-", operator: Exists}]}]}}`, "spec.release.waves[0].matchExpressions[0].key", causeKey},
+	{"a wave with an invalid key in an expression", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: "-", operator: Exists}]}]}}`, "spec.release.waves[0].matchExpressions[0].key", causeKey},
 	{"1,056 labels", `{default: closed, targets: ` + list(33, `{kind: Kustomization, name: "*", matchLabels: `+labels(32, "a")+`, namespace: n%d}`) + `}`, "spec", causeSelected},
 	{"1,056 labels in targets and waves", `{default: closed, targets: ` + list(32, `{kind: Kustomization, name: "*", matchLabels: `+labels(32, "a")+`, namespace: n%d}`) + `, release: {waves: [{name: a, matchLabels: ` + labels(32, "a") + `}]}}`, "spec", causeSelected},
 	{"1,040 values", `{default: closed, targets: ` + list(16, `{kind: Kustomization, name: "*", namespace: n%d, matchExpressions: [{key: a, operator: In, values: `+strings.ReplaceAll(list(64, "v%d"), "%", "%%")+`}]}`) + `}`, "spec", causeSelected},
-	{"names that are long together", `{default: closed, targets: ` + list(256, `{kind: Kustomization, name: `+long(245)+`%d}`) + `}`, "spec", causeCharacters},
+	{"names that exceed the total length", `{default: closed, targets: ` + list(256, `{kind: Kustomization, name: `+long(245)+`%d}`) + `}`, "spec", causeCharacters},
 	{"1,025 categories", `{default: closed, openPeriods: ` + list(33, `{name: a%d, calendar: {configMapRef: {name: a, key: b}, categories: [`+categories(32)+`]}}`) + `}`, "spec", causeCategories},
-	{"categories that are long together", `{default: closed, openPeriods: ` + list(8, `{name: a%d, calendar: {configMapRef: {name: a, key: b}, categories: `+strings.ReplaceAll(list(32, long(100)+"%d"), "%", "%%")+`}}`) + `}`, "spec", causeCategories},
-	{"expressions that are long together", `{default: closed, dependsOn: ` + list(5, `{kind: Kustomization, name: a%d, readyExpr: "true`+strings.Repeat(" ", 4000)+`"}`) + `}`, "spec.dependsOn", "at most 16,384 characters together"},
+	{"categories that exceed the total length", `{default: closed, openPeriods: ` + list(8, `{name: a%d, calendar: {configMapRef: {name: a, key: b}, categories: `+strings.ReplaceAll(list(32, long(100)+"%d"), "%", "%%")+`}}`) + `}`, "spec", causeCategories},
+	{"expressions that exceed the total length", `{default: closed, dependsOn: ` + list(5, `{kind: Kustomization, name: a%d, readyExpr: "true`+strings.Repeat(" ", 4000)+`"}`) + `}`, "spec.dependsOn", "at most 16,384 characters together"},
 
 	{"a calendar whose ConfigMap has a bad name", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: Days, key: no.ics}}}]}`, "spec.openPeriods[0].calendar.configMapRef.name", "name must be the name of a ConfigMap"},
-	{"a calendar whose key is none", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: days, key: a/b}}}]}`, "spec.openPeriods[0].calendar.configMapRef.key", "key must be the key of a ConfigMap"},
+	{"a calendar with an invalid key", `{default: closed, openPeriods: [{name: a, calendar: {configMapRef: {name: days, key: a/b}}}]}`, "spec.openPeriods[0].calendar.configMapRef.key", "key must be the key of a ConfigMap"},
 
 	{"TZ= in a cron", cron("TZ=UTC 0 0 * * *"), "spec.openPeriods[0].schedule", "use the field timeZone"},
 	{"TZ= alone", cron("TZ=0"), "spec.openPeriods[0].schedule", "use the field timeZone"},
@@ -131,8 +131,8 @@ var badReferences = []badSpec{
 	{"weekday 8", cron("0 0 * * 8"), "spec.openPeriods[0].schedule", causeCron},
 	{"a step of 0", cron("*/0 * * * *"), "spec.openPeriods[0].schedule", causeCron},
 	{"a step of 90 minutes", cron("*/90 * * * *"), "spec.openPeriods[0].schedule", causeCron},
-	{"a range from all", cron("0 0 * * *-5"), "spec.openPeriods[0].schedule", causeCron},
-	{"a list of nothing", cron("0 , * * *"), "spec.openPeriods[0].schedule", causeCron},
+	{"a range that begins with *", cron("0 0 * * *-5"), "spec.openPeriods[0].schedule", causeCron},
+	{"an empty list in a cron", cron("0 , * * *"), "spec.openPeriods[0].schedule", causeCron},
 	{"30 February", cron("0 8 30 2 *"), "spec.openPeriods[0].schedule", causeNever},
 	{"30 and 31 February", cron("0 8 30,31 feb ?"), "spec.openPeriods[0].schedule", causeNever},
 	{"31 in months of 30 days", cron("*/5 8 31 02,4,JUN,9,11 *"), "spec.openPeriods[0].schedule", causeNever},

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// definition returns the definition of a resource as the API server has it.
+// definition returns the CustomResourceDefinition of a resource, read from the API server.
 func definition(w *harness.World, resource string) *apiextensionsv1.CustomResourceDefinition {
 	w.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: resource + ".gating.toolkit.fluxcd.io"}}
@@ -60,7 +60,7 @@ func TestDefaultsOfGates(t *testing.T) {
 	case g.Spec.Mode != v1alpha1.ModeEnforce:
 		t.Errorf("mode %q, want Enforce", g.Spec.Mode)
 	case g.Spec.ClosePeriods[0].Override != "":
-		t.Errorf("override %q: whoever applies the same period without it would be in conflict", g.Spec.ClosePeriods[0].Override)
+		t.Errorf("override %q: applying the same period without it would cause a conflict", g.Spec.ClosePeriods[0].Override)
 	case g.Spec.Window != nil || g.Spec.TimeZone != "" || g.Spec.Suspend:
 		t.Errorf("more defaults than expected: %+v", g.Spec)
 	}
@@ -73,8 +73,8 @@ func TestAGateFromGoIsAccepted(t *testing.T) {
 	w.Must(w.Client.Update(t.Context(), g))
 }
 
-// The control plane starts before Go begins to note what files a test reads,
-// so that its cache of results would not notice another definition.
+// The control plane starts before Go begins to record which files a test reads, so its cache of test results would not detect another
+// definition.
 func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for _, resource := range []string{"gates", "gateexceptions", "gatereceivers", "calendarfeeds"} {
@@ -83,7 +83,7 @@ func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
 		want := &apiextensionsv1.CustomResourceDefinition{}
 		w.Must(yaml.Unmarshal(file, want))
 		if !reflect.DeepEqual(definition(w, resource).Spec.Versions[0].Schema, want.Spec.Versions[0].Schema) {
-			t.Errorf("the API server has another schema of %s", resource)
+			t.Errorf("the schema of %s on the API server differs from the file in the repository", resource)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// shell runs a command of a page and returns all that it prints.
+// shell runs a command from a page and returns its output.
 func shell(w *harness.World, command string) (string, error) {
 	w.Helper()
 	return docs.Reader{Kubeconfig: w.Kubeconfig, Folder: w.TempDir()}.Bash(w.Context(), command)
@@ -46,6 +46,6 @@ func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
 	command = strings.NewReplacer("closePeriods:", "openPeriods:", "name: migration", "name: nights").Replace(command)
 	out, err := shell(w, command)
 	if err == nil || !slices.Contains(strings.Split(out, "\n"), conflict) {
-		t.Errorf("the page has %q, got %v: %s", conflict, err, out)
+		t.Errorf("the page shows %q, got %v: %s", conflict, err, out)
 	}
 }

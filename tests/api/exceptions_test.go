@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// createException creates one of a Gate from Go.
+// createException creates a GateException for a Gate with the typed client.
 func createException(w *harness.World, gate string) *v1alpha1.GateException {
 	w.Helper()
 	from := time.Date(2026, 12, 19, 0, 0, 0, 0, time.UTC)

@@ -17,7 +17,7 @@ const (
 	causeKept     = "ttlAfterExpired must be a duration of at most 87600h (10 years), such as 720h"
 )
 
-// exception returns the spec of an exception that is good except for what is added.
+// exception returns the spec of an exception that is valid without the added fields.
 func exception(more string) string {
 	return `{gateRef: {name: production}, validFrom: "2026-12-01T00:00:00Z", validUntil: "2026-12-02T00:00:00Z"` + more + `}`
 }
@@ -132,10 +132,10 @@ closePeriods:
 	"open periods and a default":             exception(`, default: closed` + opensOnce),
 	"open periods":                           exception(opensOnce),
 	"close periods":                          exception(closesOnce),
-	"both, with a default":                   exception(`, default: opened` + opensOnce + `, closePeriods: ` + strings.Replace(dated, "name: a", "name: b", 1)),
+	"open and close periods, with a default": exception(`, default: opened` + opensOnce + `, closePeriods: ` + strings.Replace(dated, "name: a", "name: b", 1)),
 	"dated periods without a time zone":      exception(`, openPeriods: ` + dated),
 	"dates and local times":                  opening(`[{name: a, from: "2026-12-01", until: "2026-12-01"}, {name: b, from: "2026-12-01T08:00", until: "2026-12-01T09:00"}]`),
-	"periods with time zones of their own":   exception(`, closePeriods: [{name: a, start: "08:00", end: "09:00", timeZone: UTC}, {name: b, schedule: "0 0 * * *", duration: 1h, timeZone: Europe/Oslo}]`),
+	"periods with their own time zones":      exception(`, closePeriods: [{name: a, start: "08:00", end: "09:00", timeZone: UTC}, {name: b, schedule: "0 0 * * *", duration: 1h, timeZone: Europe/Oslo}]`),
 	"a lead before open periods":             exception(`, leadTime: 1h` + opensOnce),
 	"close periods at times without a zone":  exception(`, closePeriods: ` + dated),
 	"a lead, with no close periods":          exception(`, leadTime: 1d, ttlAfterExpired: 3650d, closePeriods: []` + opensOnce),
@@ -149,7 +149,7 @@ closePeriods:
 	"the bounds of a lead":                   exception(`, leadTime: 1s` + closesOnce),
 	"the other bound of a lead":              exception(`, leadTime: 2160h` + closesOnce),
 	"a lead of several units":                exception(`, leadTime: 1h30m` + closesOnce),
-	"deleted at once when it is over":        exception(`, default: closed, ttlAfterExpired: 0s`),
+	"deleted as soon as it expires":          exception(`, default: closed, ttlAfterExpired: 0s`),
 	"kept for ten years":                     exception(`, default: closed, ttlAfterExpired: 87600h`),
 	"a lead in days and kept for weeks":      exception(`, leadTime: 90d, ttlAfterExpired: 4w` + closesOnce),
 	"100 periods":                            opening(periods(100)),

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// gatedSource returns one that follows the Git repository apps, with a change.
+// gatedSource returns a GatedSource that follows the GitRepository apps, after a change to its spec.
 func gatedSource(name string, change func(*v1alpha1.GatedSourceSpec)) *v1alpha1.GatedSource {
 	g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GatedSourceSpec{SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}}}
 	if change != nil {
@@ -19,12 +19,12 @@ func gatedSource(name string, change func(*v1alpha1.GatedSourceSpec)) *v1alpha1.
 	return g
 }
 
-// pinning returns a valid spec of a GatedSource with more fields added.
+// pinning returns a valid spec of a GatedSource with additional fields.
 func pinning(more string) string { return `{sourceRef: {kind: GitRepository, name: apps}` + more + `}` }
 
 var badSources = []badSpec{
 	{"a bucket", `{sourceRef: {kind: Bucket, name: apps}}`, "spec.sourceRef", "a Bucket cannot be pinned: it keeps no revision but the newest"},
-	{"a kind that is none", `{sourceRef: {kind: Secret, name: apps}}`, "spec.sourceRef", "kind must be GitRepository, OCIRepository or HelmChart"},
+	{"an unknown kind", `{sourceRef: {kind: Secret, name: apps}}`, "spec.sourceRef", "kind must be GitRepository, OCIRepository or HelmChart"},
 	{"no source", `{}`, "spec.sourceRef", "Required value"},
 	{"its own source by its name", pinning(`, pinnedName: apps`), "spec", "the pinned source needs another name than the source in sourceRef"},
 	{"approvals without a number", pinning(`, approvals: {}`), "spec.approvals.required", "Required value"},
@@ -33,8 +33,8 @@ var badSources = []badSpec{
 	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "revision must be as source-controller writes it"},
 	{"a revision of two lines", pinning(`, revision: "a\nb"`), "spec.revision", "revision must be as source-controller writes it"},
 	{"a revision that is too long", pinning(`, revision: ` + long(513)), "spec.revision", "512"},
-	{"a source whose name is none", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
-	{"a pinned source whose name is none", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
+	{"a source with an invalid name", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
+	{"a pinned source with an invalid name", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
 	{"a source without a kind", `{sourceRef: {name: apps}}`, "spec.sourceRef.kind", "Required value"},
 	{"a source without a name", `{sourceRef: {kind: GitRepository}}`, "spec.sourceRef.name", "Required value"},
 	{"a source whose name is too long", `{sourceRef: {kind: GitRepository, name: ` + long(254) + `}}`, "spec.sourceRef.name", "253"},
@@ -45,7 +45,7 @@ var badSources = []badSpec{
 var goodSources = map[string]string{
 	"a repository": pinning(``),
 	"a revision":   pinning(`, revision: "main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
-	"a branch of all characters that Git allows": pinning(`, revision: "feature/a,revision=b@c#d+e$%&!(){}|;<>\"'` + "`" + `_é.f-g@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
+	"a branch with all characters that Git allows": pinning(`, revision: "feature/a,revision=b@c#d+e$%&!(){}|;<>\"'` + "`" + `_é.f-g@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11"`),
 	"no approvals":  pinning(`, approvals: {required: 0}`),
 	"with approval": pinning(`, approvals: {required: 2}, deletionPolicy: Delete, pinnedName: pinned`),
 }

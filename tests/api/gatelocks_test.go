@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// labelled returns a GateLock with some labels. Each has some entries, and each entry matches some labels.
+// labelled returns a GateLock with the given numbers of labels, of entries per label, and of labels that each entry matches.
 func labelled(labels, locks, matched int) lockv1alpha1.GateLockSpec {
 	match := map[string]string{}
 	for i := range matched {
@@ -35,12 +35,12 @@ func TestTheLabelsOfAGateLockAreBounded(t *testing.T) {
 		spec lockv1alpha1.GateLockSpec
 		want string
 	}{
-		"as many entries as a label has": {labelled(1, lockv1alpha1.MaxLabelLocks, 1), ""},
-		"as many labels as there are":    {labelled(lockv1alpha1.MaxLockedLabels, 1, 1), ""},
-		"as many labels as an entry has": {labelled(1, 1, 32), ""},
-		"one entry more":                 {labelled(1, lockv1alpha1.MaxLabelLocks+1, 1), "spec.labels.Kustomization/key-0=0: Too many: 513: must have at most 512 items"},
-		"one label more":                 {labelled(lockv1alpha1.MaxLockedLabels+1, 1, 1), "spec.labels: Too many: 8193: must have at most 8192 items"},
-		"one label of an entry more":     {labelled(1, 1, 33), "Too many: 33: must have at most 32 items"},
+		"the maximum number of entries of a label": {labelled(1, lockv1alpha1.MaxLabelLocks, 1), ""},
+		"the maximum number of labels":             {labelled(lockv1alpha1.MaxLockedLabels, 1, 1), ""},
+		"the maximum number of labels of an entry": {labelled(1, 1, 32), ""},
+		"one entry too many":                       {labelled(1, lockv1alpha1.MaxLabelLocks+1, 1), "spec.labels.Kustomization/key-0=0: Too many: 513: must have at most 512 items"},
+		"one label too many":                       {labelled(lockv1alpha1.MaxLockedLabels+1, 1, 1), "spec.labels: Too many: 8193: must have at most 8192 items"},
+		"one label too many in an entry":           {labelled(1, 1, 33), "Too many: 33: must have at most 32 items"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Name: lockv1alpha1.GateLockName, Namespace: w.Namespace}, Spec: tc.spec}
@@ -51,5 +51,5 @@ func TestTheLabelsOfAGateLockAreBounded(t *testing.T) {
 		})
 	}
 	obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Name: lockv1alpha1.GateLockName}, Spec: labelled(lockv1alpha1.MaxLockedLabels, 1, 1)}
-	w.Create(obj) // all of them fit into one object
+	w.Create(obj) // the object can contain all of them
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/validate"
 )
 
-// nested returns a list of n items with their number between before and after, which may contain verbs.
+// nested returns a list of n items. Each consists of before, the item's number and after. Both strings may contain verbs.
 func nested(n int, before, after string) string {
 	items := make([]string, n)
 	for i := range items {
@@ -32,7 +32,7 @@ func join(lists ...string) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// selecting returns a target and a wave that have every part of a selector: 6 keys of k characters, and 36 labels, expressions and values.
+// selecting returns a target and a wave that use every part of a selector: 6 keys of k characters, and 36 labels, expressions and values.
 func selecting(k int) (target, wave string) {
 	parts := `matchLabels: {` + long(k) + `: b}, matchExpressions: [{key: ` + long(k) + `, operator: In, values: ` + list(10, "v%d") + `}]`
 	return `{apiVersion: v1, kind: K, name: "*", ` + parts + `, namespaceSelector: {` + parts + `}}`, `{name: a, ` + parts + `}`
@@ -102,19 +102,20 @@ func TestTheTotalsAreExact(t *testing.T) {
 	}
 }
 
-// The bounds of every object: its size in JSON as the API server returns it, and what its validation takes, which compiles all schedules
-// and expressions. The time is for a machine that is busy.
+// Bounds for every object: its size in JSON as the API server returns it, and the cost of its validation, which compiles all schedules and
+// expressions. The time bound allows for a busy machine.
 const (
 	maxSize      = 512 << 10
 	maxTime      = 10 * time.Second
 	maxAllocated = 256 << 20
 )
 
-// largestSelector has all labels, expressions and values that a selector can have.
+// largestSelector has the maximum number of labels, expressions and values of a selector.
 var largestSelector = `{matchLabels: {` + strings.Trim(nested(32, long(253)+"/"+long(60), ": "+long(63)), "[]") + `}, matchExpressions: ` +
 	nested(32, `{operator: NotIn, key: `+long(253)+"/"+long(60), `, values: `+nested(64, long(60), "")+`}`) + `}`
 
-// largest has the largest spec of each kind, and how many bytes it has at least. A < takes most bytes: JSON has it as \u003c.
+// largest has the largest spec of each kind and the minimum number of bytes it must have. The character < takes most bytes: JSON escapes
+// it as \u003c.
 var largest = map[string]struct {
 	least int
 	spec  string
@@ -166,9 +167,9 @@ func TestTheLargestObjectsAreAcceptedAndSmall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d bytes, validated in %s with %d bytes", len(data), took, allocated)
+			t.Logf("size %d bytes, validated in %s with %d bytes", len(data), took, allocated)
 			if len(data) > maxSize || len(data) < tc.least {
-				t.Errorf("it has %d bytes, want at most %d and at least %d", len(data), maxSize, tc.least)
+				t.Errorf("the size is %d bytes, want at most %d and at least %d", len(data), maxSize, tc.least)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package api_test tries the definitions of Gates and GateExceptions on a real API server.
+// Package api_test tests the CustomResourceDefinitions against a real API server.
 package api_test
 
 import (

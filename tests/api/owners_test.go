@@ -20,7 +20,7 @@ type owned struct {
 	kind string
 }
 
-// apply has a field manager apply a spec in YAML.
+// apply applies a spec in YAML as a field manager.
 func (o owned) apply(manager, spec string, opts ...client.ApplyOption) error {
 	o.Helper()
 	content := map[string]any{}
@@ -32,8 +32,7 @@ func (o owned) apply(manager, spec string, opts ...client.ApplyOption) error {
 	return o.Client.Apply(o.Context(), client.ApplyConfigurationFromUnstructured(obj), append(opts, client.FieldOwner(manager))...)
 }
 
-// applied has a field manager apply a spec, after which a list has the periods of some
-// names.
+// applied applies a spec as a field manager, and checks the names of the periods in a list afterwards.
 func (o owned) applied(manager, spec, list string, want ...string) {
 	o.Helper()
 	o.Must(o.apply(manager, spec))
@@ -42,7 +41,7 @@ func (o owned) applied(manager, spec, list string, want ...string) {
 	}
 }
 
-// refused has a field manager apply a spec, which is refused for a cause.
+// refused applies a spec as a field manager, and expects an error with a cause.
 func (o owned) refused(manager, spec, cause string) {
 	o.Helper()
 	if err := o.apply(manager, spec); err == nil || !strings.Contains(err.Error(), cause) {
@@ -63,7 +62,7 @@ func (o owned) periods(list string) (names []string) {
 	return names
 }
 
-// createdBy creates an object by the apply of the field manager sre, with more of a spec.
+// createdBy creates an object by applying it with the field manager sre and additional fields of the spec.
 func createdBy(t *testing.T, kind, spec string) owned {
 	t.Helper()
 	o := owned{harness.NewWorld(t, cluster), kind}
@@ -71,7 +70,7 @@ func createdBy(t *testing.T, kind, spec string) owned {
 	return o
 }
 
-// ownedLists are the lists of periods, with what else the object needs.
+// ownedLists are the lists of periods, with the other fields that the object needs.
 var ownedLists = map[string]struct{ kind, list, rest string }{
 	"openPeriods":  {v1alpha1.GateKind, "openPeriods", "default: closed"},
 	"closeperiods": {v1alpha1.GateKind, "closePeriods", "default: closed"},
@@ -97,10 +96,10 @@ func TestFieldManagersEachOwnAPeriod(t *testing.T) {
 
 			o.applied("platform", alone(noon), tc.list, "nights", "noon")
 			o.applied("sre", of(nights), tc.list, "nights", "noon")
-			// Each changes what is theirs.
+			// Each field manager changes its own period.
 			o.applied("platform", alone(strings.Replace(noon, "13:00", "13:30", 1)), tc.list, "nights", "noon")
 			o.applied("platform", alone(noon, `{name: tea, start: "17:00", end: "17:30"}`), tc.list, "nights", "noon", "tea")
-			// Each takes away what is theirs.
+			// Each field manager removes its own period.
 			o.applied("platform", alone(noon), tc.list, "nights", "noon")
 			o.applied("sre", of(noon, strings.Replace(nights, "nights", "late", 1)), tc.list, "noon", "late")
 			o.applied("sre", of(nights), tc.list, "noon", "nights")
@@ -109,8 +108,8 @@ func TestFieldManagersEachOwnAPeriod(t *testing.T) {
 	}
 }
 
-// A period has one owner or several that agree: whoever adds a day to the window of
-// somebody else would open the Gate then without a word.
+// A period has one owner, or several that agree. Otherwise a field manager that adds a day to another manager's window would open the Gate
+// then without a warning.
 func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
 	for name, tc := range ownedLists {
 		t.Run(name, func(t *testing.T) {
@@ -129,18 +128,18 @@ func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
 					t.Errorf("%s: got %v, want %q", change, err, want)
 				}
 			}
-			// Somebody who says the same is an owner as well: it stays until both have let it go.
+			// A field manager that applies the same value becomes an owner as well. The period stays until both have removed it.
 			o.applied("platform", of("", nights), tc.list, "nights")
 			o.refused("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), `conflict with "platform"`)
 			o.applied("sre", `{`+tc.rest+`}`, tc.list, "nights")
-			// Somebody who insists takes it over.
+			// A forced apply takes over the ownership.
 			o.Must(o.apply("sre", of(tc.rest+", ", strings.Replace(nights, "22:00", "21:00", 1)), client.ForceOwnership))
 			o.refused("platform", of("", nights), `conflict with "sre"`)
 		})
 	}
 }
 
-// Tokens for another audience would be taken with no word to whoever set the provider up.
+// Otherwise tokens for another audience would be accepted without a warning to the owner of the provider.
 func TestWhoChangesTheProviderOfAnotherIsToldOfTheConflict(t *testing.T) {
 	other := `{issuerURL: "https://other.example.com", validations: [{expression: "claims.sub == 'a'", message: m}]}`
 	o := createdBy(t, v1alpha1.GateReceiverKind, oidc("["+provider("https://a.example.com")+"]", ""))
@@ -152,7 +151,7 @@ func TestWhoChangesTheProviderOfAnotherIsToldOfTheConflict(t *testing.T) {
 	o.refused("sre", oidc("["+strings.Replace(other, "claims.sub", "claims.aud", 1)+"]", ""), `conflict with "platform": .spec.oidcProviders[issuerURL="https://other.example.com"]`)
 }
 
-// Flux and kubectl apply --server-side get other words than those who create.
+// A server-side apply by Flux or kubectl gets other messages than a create.
 func TestAnApplyWithANameTwiceIsRefused(t *testing.T) {
 	for name, tc := range ownedLists {
 		t.Run(name, func(t *testing.T) {

@@ -22,12 +22,12 @@ const (
 	causeTimestamp        = "timestampHeader must be another header than header"
 )
 
-// receiver returns the spec of a receiver of a type that is good except for what is added.
+// receiver returns the spec of a receiver of a type, valid without the added fields.
 func receiver(kind, more string) string {
 	return `{type: ` + kind + `, secretRef: {name: s}, gateRefs: [{name: production}], action: close` + more + `}`
 }
 
-// asking returns the spec of a receiver that is good except for what it requests.
+// asking returns the spec of a receiver that is valid except for its action.
 func asking(action string) string {
 	return `{type: github, secretRef: {name: s}, gateRefs: [{name: production}]` + action + `}`
 }
@@ -44,7 +44,7 @@ func provider(url string) string {
 	return `{issuerURL: "` + url + `", validations: [{expression: "claims.sub == 'a'", message: m}]}`
 }
 
-// list returns a list of n items that a format makes from their number.
+// list returns a list of n items, formatted from their numbers.
 func list(n int, format string) string {
 	items := make([]string, n)
 	for i := range items {
@@ -74,8 +74,8 @@ var badReceivers = []badSpec{
 	{"a filter that is too long", receiver("generic", `, filter: `+long(4097)), "spec.filter", "4096"},
 	{"no Secret", `{type: generic, gateRefs: [{name: a}], action: close}`, "spec", causeSecret},
 	{"a Secret without a name", `{type: generic, gateRefs: [{name: a}], action: close, secretRef: {}}`, "spec.secretRef.name", "Required value"},
-	{"a Secret whose name is none", `{type: generic, gateRefs: [{name: a}], action: close, secretRef: {name: S}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
-	{"a gate whose name is none", `{type: generic, gateRefs: [{name: A}], action: close, secretRef: {name: s}}`, "spec.gateRefs[0].name", "name must be the name of a Gate"},
+	{"a Secret with an invalid name", `{type: generic, gateRefs: [{name: a}], action: close, secretRef: {name: S}}`, "spec.secretRef", "secretRef.name must be the name of a Secret"},
+	{"a gate with an invalid name", `{type: generic, gateRefs: [{name: A}], action: close, secretRef: {name: s}}`, "spec.gateRefs[0].name", "name must be the name of a Gate"},
 	{"a Secret for oidc", oidc("["+provider("https://a")+"]", `, secretRef: {name: s}`), "spec", causeOIDCSecret},
 	{"oidc without providers", `{type: generic-oidc, gateRefs: [{name: a}], action: open}`, "spec", causeNoProvider},
 	{"oidc with an empty list of providers", oidc("[]", ""), "spec", causeNoProvider},
@@ -125,8 +125,8 @@ var badReceivers = []badSpec{
 	{"a payload without a time", hmac(`payload: "{timestamp}:{body}"`), "spec.signature", causePayload},
 	{"a payload without {body}", hmac(`timestampHeader: X-T, payload: "{timestamp}:"`), "spec.signature.payload", "payload must be {timestamp}"},
 	{"a payload without {timestamp}", hmac(`timestampHeader: X-T, payload: "v0:{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
-	{"a payload with nothing between", hmac(`timestampHeader: X-T, payload: "{timestamp}{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
-	{"a payload with a digit between", hmac(`timestampHeader: X-T, payload: "{timestamp}.1{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
+	{"a payload with no separator", hmac(`timestampHeader: X-T, payload: "{timestamp}{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
+	{"a payload with a digit as separator", hmac(`timestampHeader: X-T, payload: "{timestamp}.1{body}"`), "spec.signature.payload", "payload must be {timestamp}"},
 	{"a payload with the body first", hmac(`timestampHeader: X-T, payload: "{body}:{timestamp}"`), "spec.signature.payload", "payload must be {timestamp}"},
 	{"a time in the header of the signature", hmac(`header: X-Sign, timestampHeader: x-sign`), "spec.signature", causeTimestamp},
 	{"a time in the default header", hmac(`timestampHeader: x-signature`), "spec.signature", causeTimestamp},
@@ -142,23 +142,23 @@ var badReceivers = []badSpec{
 }
 
 var goodReceivers = map[string]string{
-	"of generic":               receiver("generic", ""),
-	"of generic-hmac":          receiver("generic-hmac", `, filter: "req.a == 1"`),
-	"of github":                receiver("github", `, events: [push, "*"], interval: 1s, window: 8784h`),
-	"with the most days":       receiver("generic", `, interval: 1d, window: 366d`),
-	"with the least days":      strings.Replace(receiver("generic", `, window: 1d`), "name: s", "name: "+long(253), 1),
-	"of gitlab":                receiver("gitlab", `, events: []`),
-	"of standard-webhooks":     receiver("standard-webhooks", `, events: [deploy.done]`),
-	"of Grafana":               hmac(`header: X-Grafana-Alerting-Signature, algorithm: sha256, timestampHeader: X-Grafana-Alerting-Timestamp`),
-	"of Slack":                 hmac(`header: X-Slack-Signature, algorithm: sha256, prefix: v0=, timestampHeader: X-Slack-Request-Timestamp, payload: "v0:{timestamp}:{body}"`),
-	"of PagerDuty":             hmac(`header: X-PagerDuty-Signature, algorithm: sha256, prefix: v1=`),
-	"with an empty signature":  hmac(``),
-	"with base64":              hmac(`header: Authorization, encoding: base64, algorithm: sha512, prefix: "HMAC "`),
-	"of flux-event":            receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
-	"of alertmanager":          receiver("alertmanager", `, events: [resolved]`),
-	"of generic-oidc":          oidc("["+provider("https://a")+"]", ""),
-	"of alertmanager to open":  `{type: alertmanager, secretRef: {name: s}, gateRefs: [{name: a}], actionExpr: "req.status == 'firing' ? 'close' : 'open'"}`,
-	"that closes":              asking(`, action: close`),
-	"with an expression":       asking(`, actionExpr: "req.ok ? 'open' : ''"`),
-	"with an empty list of it": receiver("github", `, oidcProviders: []`),
+	"of generic":                      receiver("generic", ""),
+	"of generic-hmac":                 receiver("generic-hmac", `, filter: "req.a == 1"`),
+	"of github":                       receiver("github", `, events: [push, "*"], interval: 1s, window: 8784h`),
+	"with the most days":              receiver("generic", `, interval: 1d, window: 366d`),
+	"with the least days":             strings.Replace(receiver("generic", `, window: 1d`), "name: s", "name: "+long(253), 1),
+	"of gitlab":                       receiver("gitlab", `, events: []`),
+	"of standard-webhooks":            receiver("standard-webhooks", `, events: [deploy.done]`),
+	"of Grafana":                      hmac(`header: X-Grafana-Alerting-Signature, algorithm: sha256, timestampHeader: X-Grafana-Alerting-Timestamp`),
+	"of Slack":                        hmac(`header: X-Slack-Signature, algorithm: sha256, prefix: v0=, timestampHeader: X-Slack-Request-Timestamp, payload: "v0:{timestamp}:{body}"`),
+	"of PagerDuty":                    hmac(`header: X-PagerDuty-Signature, algorithm: sha256, prefix: v1=`),
+	"with an empty signature":         hmac(``),
+	"with base64":                     hmac(`header: Authorization, encoding: base64, algorithm: sha512, prefix: "HMAC "`),
+	"of flux-event":                   receiver("flux-event", `, events: [HealthCheckFailed], window: 1s, suspend: true`),
+	"of alertmanager":                 receiver("alertmanager", `, events: [resolved]`),
+	"of generic-oidc":                 oidc("["+provider("https://a")+"]", ""),
+	"of alertmanager to open":         `{type: alertmanager, secretRef: {name: s}, gateRefs: [{name: a}], actionExpr: "req.status == 'firing' ? 'close' : 'open'"}`,
+	"that closes":                     asking(`, action: close`),
+	"with an expression":              asking(`, actionExpr: "req.ok ? 'open' : ''"`),
+	"with an empty list of providers": receiver("github", `, oidcProviders: []`),
 }

@@ -7,7 +7,7 @@ const (
 	causeTimeout = "timeout must be a duration from 1s to 24h, such as 1h"
 )
 
-// refreshing returns the spec of a MachineCertificateRefresh that is good except for what is added.
+// refreshing returns the spec of a MachineCertificateRefresh that is valid without the added fields.
 func refreshing(more string) string { return `{gateRefs: [{name: nights}]` + more + `}` }
 
 var badRefreshes = []badSpec{
@@ -16,8 +16,8 @@ var badRefreshes = []badSpec{
 	{"11 gates", `{gateRefs: ` + list(11, "{name: a%d}") + `}`, "spec.gateRefs", "at most 10 items"},
 	{"a gate twice", `{gateRefs: [{name: a}, {name: a}]}`, "spec.gateRefs[1]", "Duplicate value"},
 	{"a gate without a name", `{gateRefs: [{}]}`, "spec.gateRefs[0].name", "Required value"},
-	{"a gate whose name is none", `{gateRefs: [{name: A}]}`, "spec.gateRefs[0].name", "name must be the name of a Gate"},
-	{"a selector by a label that is none", refreshing(`, selector: {matchLabels: {a: b c}}`), "spec.selector.matchLabels", causeLabels},
+	{"a gate with an invalid name", `{gateRefs: [{name: A}]}`, "spec.gateRefs[0].name", "name must be the name of a Gate"},
+	{"a selector with an invalid label", refreshing(`, selector: {matchLabels: {a: b c}}`), "spec.selector.matchLabels", causeLabels},
 	{"a selector with an operator without values", refreshing(`, selector: {matchExpressions: [{key: a, operator: In}]}`), "spec.selector.matchExpressions[0]", "need values"},
 	{"a ttl of no days", refreshing(`, ttl: "0d"`), "spec.ttl", causeTTL},
 	{"a ttl of -1d", refreshing(`, ttl: "-1d"`), "spec.ttl", causeTTL},
@@ -54,7 +54,7 @@ var badRefreshes = []badSpec{
 }
 
 var goodRefreshes = map[string]string{
-	"nothing but gates":  refreshing(``),
+	"only gates":         refreshing(``),
 	"60 days":            refreshing(`, ttl: 60d`),
 	"two months":         refreshing(`, ttl: 2mo`),
 	"the largest values": refreshing(`, ttl: 9999999y, within: 87600h, timeout: 24h`),

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// periods returns n windows as YAML, each of another name.
+// periods returns n open periods as YAML, each with its own name.
 func periods(n int) string {
 	var all []string
 	for i := range n {
@@ -14,7 +14,7 @@ func periods(n int) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// categories returns names of n categories.
+// categories returns the names of n categories.
 func categories(n int) string {
 	var all []string
 	for i := range n {
@@ -41,9 +41,8 @@ func watches(n int) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// badSpec is a spec that must be refused. The definition refuses it at a path
-// for a cause in the words of a user; an empty cause means that only the
-// controller can see what is wrong.
+// badSpec is a spec that the API server must refuse, at a path and for a cause in terms of users. With an empty cause, only the controller
+// can detect the fault.
 type badSpec struct {
 	name, spec  string
 	path, cause string
@@ -223,32 +222,32 @@ var badSpecs = []badSpec{
 
 	{"a target without a kind", `{default: closed, targets: [{name: a}]}`, "spec.targets[0].kind", "Required value"},
 	{"a target without a name", `{default: closed, targets: [{kind: Kustomization}]}`, "spec.targets[0].name", "Required value"},
-	{"expressions of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchExpressions: [{key: a, operator: Exists}]}]}`, "spec.targets[0]", "matchExpressions needs name: '*'"},
+	{"expressions of a target with a name", `{default: closed, targets: [{kind: Kustomization, name: a, matchExpressions: [{key: a, operator: Exists}]}]}`, "spec.targets[0]", "matchExpressions needs name: '*'"},
 	{"a namespace and a selector of namespaces", `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*", namespaceSelector: {matchLabels: {a: b}}}]}`, "spec.targets[0]", "a namespace or a namespaceSelector, not both"},
 	{"an unknown mode", `{default: closed, mode: DryRun}`, "spec.mode", `supported values: "Enforce", "Lenient", "Audit"`},
-	{"a word too late", `{default: closed, notifyBefore: [24h, 59s]}`, "spec.notifyBefore[1]", causeNotice},
-	{"a word too early", `{default: closed, notifyBefore: [721h]}`, "spec.notifyBefore[0]", causeNotice},
-	{"a word of 31 days", `{default: closed, notifyBefore: [31d]}`, "spec.notifyBefore[0]", causeNotice},
-	{"a word at -1h", `{default: closed, notifyBefore: [-1h]}`, "spec.notifyBefore[0]", causeNotice},
+	{"an announcement less than a minute before", `{default: closed, notifyBefore: [24h, 59s]}`, "spec.notifyBefore[1]", causeNotice},
+	{"an announcement too long before", `{default: closed, notifyBefore: [721h]}`, "spec.notifyBefore[0]", causeNotice},
+	{"an announcement 31 days before", `{default: closed, notifyBefore: [31d]}`, "spec.notifyBefore[0]", causeNotice},
+	{"an announcement -1h before", `{default: closed, notifyBefore: [-1h]}`, "spec.notifyBefore[0]", causeNotice},
 	{"a duration twice", `{default: closed, notifyBefore: [60m, 24h, 1h]}`, "spec.notifyBefore", "a duration can be listed only once"},
 	{"a duration twice in different units", `{default: closed, notifyBefore: [168h, 1h, 1w]}`, "spec.notifyBefore", "a duration can be listed only once"},
-	{"a word that is not a duration", `{default: closed, notifyBefore: [1h, 1y]}`, "spec.notifyBefore[1]", causeNotice},
-	{"too many words", `{default: closed, notifyBefore: [1h, 2h, 3h, 4h, 5h, 6h]}`, "spec.notifyBefore", "must have at most 5 items"},
-	{"a release with nothing", `{default: closed, release: {}}`, "spec.release", "release needs perMinute or waves"},
+	{"an announcement that is not a duration", `{default: closed, notifyBefore: [1h, 1y]}`, "spec.notifyBefore[1]", causeNotice},
+	{"too many announcements", `{default: closed, notifyBefore: [1h, 2h, 3h, 4h, 5h, 6h]}`, "spec.notifyBefore", "must have at most 5 items"},
+	{"an empty release", `{default: closed, release: {}}`, "spec.release", "release needs perMinute or waves"},
 	{"a wave with no labels", `{default: closed, release: {waves: [{name: a, matchLabels: {}}]}}`, "spec.release.waves[0]", "a wave needs matchLabels or matchExpressions"},
 	{"a wave with no expressions", `{default: closed, release: {waves: [{name: a, matchExpressions: []}]}}`, "spec.release.waves[0]", "a wave needs matchLabels or matchExpressions"},
 	{"a release with no waves", `{default: closed, release: {waves: []}}`, "spec.release", "release needs perMinute or waves"},
 	{"a pace of 60,001 a minute", `{default: closed, release: {perMinute: 60001}}`, "spec.release.perMinute", "less than or equal to 60000"},
-	{"a pace of none", `{default: closed, release: {perMinute: -1}}`, "spec.release.perMinute", "greater than or equal to 1"},
+	{"a negative pace", `{default: closed, release: {perMinute: -1}}`, "spec.release.perMinute", "greater than or equal to 1"},
 	{"a wave without a name", `{default: closed, release: {waves: [{matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", "Required value"},
-	{"a wave with the name of the rest", `{default: closed, release: {waves: [{name: the rest, matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", causeName},
+	{"a wave with the reserved name of the last wave", `{default: closed, release: {waves: [{name: the rest, matchLabels: {a: b}}]}}`, "spec.release.waves[0].name", causeName},
 	{"two waves of one name", `{default: closed, release: {waves: [{name: a, matchLabels: {a: b}}, {name: a, matchLabels: {a: c}}]}}`, "spec.release.waves[1]", causeTwice},
-	{"a wave of all", `{default: closed, release: {waves: [{name: a}]}}`, "spec.release.waves[0]", "a wave needs matchLabels or matchExpressions"},
+	{"a wave without a selector", `{default: closed, release: {waves: [{name: a}]}}`, "spec.release.waves[0]", "a wave needs matchLabels or matchExpressions"},
 	{"a soak of eight days", `{default: closed, release: {waves: [{name: a, matchLabels: {a: b}, soak: 192h}]}}`, "spec.release.waves[0].soak", "soak must be a duration from 0s to 168h (7 days), such as 30m"},
 	{"a soak of no unit", `{default: closed, release: {waves: [{name: a, matchLabels: {a: b}, soak: "5"}]}}`, "spec.release.waves[0].soak", "soak must be a duration"},
 	{"17 waves", `{default: closed, release: {waves: ` + waves(17) + `}}`, "spec.release.waves", "16"},
-	{"a wave by an operator that nobody knows", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: a, operator: Around}]}]}}`, "spec.release.waves[0].matchExpressions[0].operator", `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
-	{"labels of a target that is named", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
+	{"a wave with an unknown operator", `{default: closed, release: {waves: [{name: a, matchExpressions: [{key: a, operator: Around}]}]}}`, "spec.release.waves[0].matchExpressions[0].operator", `supported values: "In", "NotIn", "Exists", "DoesNotExist"`},
+	{"labels of a target with a name", `{default: closed, targets: [{kind: Kustomization, name: a, matchLabels: {a: b}}]}`, "spec.targets[0]", "matchLabels needs name: '*'"},
 
 	{"approvals without a rule", `{default: closed, approvals: {}}`, "spec.approvals", "approvals must have openRequests or exceptions: write openRequests: {required: 1}, or remove approvals"},
 	{"a rule without a number", `{default: closed, approvals: {openRequests: {}}}`, "spec.approvals.openRequests.required", "Required value"},
@@ -264,13 +263,13 @@ var badSpecs = []badSpec{
 	{"a readyExpr that is not CEL", `{default: closed, dependsOn: [{kind: Kustomization, name: a, readyExpr: "dep.status ="}]}`, "spec.dependsOn[0].readyExpr", ""},
 	{"a readyExpr that is not a bool", `{default: closed, dependsOn: [{kind: Kustomization, name: a, readyExpr: "dep.status.phase"}]}`, "spec.dependsOn[0].readyExpr", ""},
 
-	{"a cron that never fires, which only our code can see", `{default: closed, openPeriods: [{name: a, schedule: "0 0 31 4-6/2 *", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
+	{"a cron that never fires, which only the controller detects", `{default: closed, openPeriods: [{name: a, schedule: "0 0 31 4-6/2 *", duration: 1h}]}`, "spec.openPeriods[0].schedule", ""},
 }
 
 // goodSpecs must be accepted.
 var goodSpecs = map[string]string{
-	"calendars":             `{default: closed, openPeriods: [{name: a, timeZone: Europe/Oslo, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + categories(32) + `]}}], closePeriods: [{name: b, override: Deny, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + strings.Repeat("ä", 128) + `]}}]}`,
-	"nothing but a default": `{default: opened}`,
+	"calendars":      `{default: closed, openPeriods: [{name: a, timeZone: Europe/Oslo, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + categories(32) + `]}}], closePeriods: [{name: b, override: Deny, calendar: {configMapRef: {name: days, key: no.ics}, categories: [` + strings.Repeat("ä", 128) + `]}}]}`,
+	"only a default": `{default: opened}`,
 	"the example of DESIGN.md": `
 interval: 1m
 default: closed
@@ -320,16 +319,16 @@ suspend: false`,
 	"all targets of a kind by expressions": `{default: closed, targets: [{kind: Kustomization, name: "*", matchExpressions: [{key: a, operator: NotIn, values: [b]}]}]}`,
 	"all namespaces":                       `{default: closed, targets: [{kind: Kustomization, name: "*", namespace: "*"}]}`,
 	"namespaces by their labels":           `{default: closed, targets: [{kind: Kustomization, name: apps, namespaceSelector: {matchLabels: {team: a}, matchExpressions: [{key: tier, operator: Exists}]}}]}`,
-	"words in time":                        `{default: closed, notifyBefore: [720h, 24h, 90m, 1h, 1m]}`,
-	"no word in time":                      `{default: closed, notifyBefore: []}`,
+	"announcements":                        `{default: closed, notifyBefore: [720h, 24h, 90m, 1h, 1m]}`,
+	"no announcements":                     `{default: closed, notifyBefore: []}`,
 	"all targets of a kind by labels":      `{default: closed, targets: [{kind: Kustomization, name: "*", matchLabels: {a: b}}]}`,
-	"approvals of exceptions alone":        `{default: closed, approvals: {openRequests: {required: 0}, exceptions: {required: 2}}}`,
+	"approvals of exceptions only":         `{default: closed, approvals: {openRequests: {required: 0}, exceptions: {required: 2}}}`,
 	"no approvals":                         `{default: closed, approvals: {openRequests: {required: 0}}}`,
 	"10 approvals":                         `{default: opened, approvals: {exceptions: {required: 10}}}`,
 	"16 waves":                             `{default: closed, release: {waves: ` + waves(16) + `}}`,
 	"waves with a pace, without a soak":    `{default: closed, release: {perMinute: 60000, waves: [{name: a, matchExpressions: [{key: a, operator: Exists}], soak: 0s}, {name: b, matchLabels: {b: c}, soak: 168h}]}}`,
 	"16 watches":                           `{default: closed, dependsOn: ` + watches(16) + `}`,
-	"watches of one name":                  `{default: opened, dependsOn: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
+	"watches with the same name":           `{default: opened, dependsOn: [{kind: Kustomization, name: a}, {kind: HelmRelease, name: a}, {kind: Kustomization, name: a, namespace: b}]}`,
 	"a watch with an expression":           `{default: opened, dependsOn: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, name: a, readyExpr: "dep.metadata.generation == dep.status.observedGeneration"}]}`,
 	"an unsupported kind":                  `{default: closed, targets: [{kind: Deployment, name: a}]}`,
 }

@@ -16,11 +16,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// shown is an object with a status in YAML, and the page with what kubectl get shows of
-// it.
+// shown is an object with a status in YAML, and the page that documents the output of kubectl get for it.
 type shown struct {
 	page, kind, name, spec, status string
-	// wide is what -o wide has besides, the columns and their cells.
+	// wide has the additional columns of -o wide and their cells.
 	wide []string
 }
 
@@ -67,7 +66,7 @@ func (s *shown) create(w *harness.World) {
 
 var age = regexp.MustCompile(`\b[0-9]+[smhd]\b`)
 
-// words are the lines of a table, with one blank between words and without the age.
+// words returns the lines of a table, with one space between words and without the age.
 func words(table string) (lines []string) {
 	for line := range strings.Lines(table) {
 		lines = append(lines, age.ReplaceAllString(strings.Join(strings.Fields(line), " "), "<age>"))
@@ -88,10 +87,10 @@ func TestPagesShowWhatKubectlGetShows(t *testing.T) {
 			w.Must(err)
 			want := words(page)
 			if got := words(table); !slices.Equal(got, want) {
-				t.Errorf("kubectl shows\n%s\nthe page has\n%s", table, page)
+				t.Errorf("kubectl shows\n%s\nthe page shows\n%s", table, page)
 			}
 			if i := slices.IndexFunc(strings.Split(table, "\n"), func(line string) bool { return len(line) > 110 }); i >= 0 {
-				t.Errorf("too wide for a terminal of 120 columns with a longer name:\n%s", table)
+				t.Errorf("with a longer name, the table is too wide for a terminal of 120 columns:\n%s", table)
 			}
 			table, err = w.Kubectl(t.Context(), "--namespace="+w.Namespace, "get", resource, "-o=wide")
 			w.Must(err)

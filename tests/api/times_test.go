@@ -18,9 +18,8 @@ func decodes(kind, spec string) bool {
 	return yaml.Unmarshal([]byte(spec), &v1alpha1.GateExceptionSpec{}) == nil
 }
 
-// TestATimeThatGoCannotDecodeIsRefused matters to every Gate and exception in the
-// cluster: the controller could list none if it could not decode one. The date-time format
-// of OpenAPI is laxer than RFC 3339 as Go reads it.
+// TestATimeThatGoCannotDecodeIsRefused protects every Gate and exception in the cluster: the controller could list none of them if one
+// could not be decoded. The date-time format of OpenAPI is more lenient than Go's parser for RFC 3339.
 func TestATimeThatGoCannotDecodeIsRefused(t *testing.T) {
 	for _, value := range []string{
 		"2026-12-19t00:00:00z", "2026-12-19T00:00:00z", "2026-12-19T00:00:00+99:99", "2026-12-19T00:00:00+25:00",

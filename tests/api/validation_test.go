@@ -42,13 +42,13 @@ func union(a, b map[string]string) map[string]string {
 	return all
 }
 
-// admit has the API server judge a Gate with a spec in YAML.
+// admit submits a Gate with a spec in YAML to the API server as a dry run.
 func admit(t *testing.T, spec string) error {
 	t.Helper()
 	return admitKind(t, v1alpha1.GateKind, spec)
 }
 
-// admitKind has the API server judge an object of a kind with a spec in YAML.
+// admitKind submits an object of a kind with a spec in YAML to the API server as a dry run.
 func admitKind(t *testing.T, kind, spec string) error {
 	t.Helper()
 	return cluster.Client.Create(t.Context(), object(t, kind, spec), client.DryRunAll)
@@ -81,7 +81,7 @@ func each(t *testing.T, test func(t *testing.T, s subject)) {
 	}
 }
 
-// causes returns what the API server said, as "path: message".
+// causes returns the causes in an error of the API server, as "path: message".
 func causes(t *testing.T, err error) []string {
 	t.Helper()
 	status, ok := err.(apierrors.APIStatus)
@@ -90,8 +90,7 @@ func causes(t *testing.T, err error) []string {
 	}
 	var all []string
 	for _, cause := range status.Status().Details.Causes {
-		// CEL rules are not evaluated on an object that is wrong otherwise, and
-		// the API server says so in a cause of its own.
+		// The API server does not evaluate CEL rules on an object that violates the schema, and reports this in a separate cause.
 		if cause.Field != "<nil>" {
 			all = append(all, cause.Field+": "+cause.Message)
 		}
@@ -106,7 +105,7 @@ func TestABadSpecIsRefusedInTheWordsOfAUser(t *testing.T) {
 				err := admitKind(t, s.kind, tc.spec)
 				if tc.cause == "" {
 					if err != nil {
-						t.Errorf("the API server sees more than expected, move the row: %v", err)
+						t.Errorf("the API server detects more than expected, add a cause to this row: %v", err)
 					}
 					return
 				}
