@@ -62,7 +62,7 @@ type figures map[string]float64
 // report reports the measurements of its parent as a separate benchmark, so that benchstat can compare them.
 func report(b *testing.B, name string, all figures) {
 	b.Run(name, func(b *testing.B) {
-		b.ReportMetric(0, "ns/op") // the parent has measured, so this takes no time
+		b.ReportMetric(0, "ns/op") // the subtest itself measures nothing
 		for unit, value := range all {
 			b.ReportMetric(value, unit)
 		}
@@ -77,7 +77,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// memoryOf measures the memory with n targets.
+// memoryOf measures the memory of a controller with n targets.
 func memoryOf(b *testing.B, c *bench, n int) {
 	b.Helper()
 	empty, err := c.memoryWithout(b.Context())
@@ -129,7 +129,7 @@ func reportTransition(b *testing.B, name string, f *fleet, t turn, closed bool) 
 	ours, n := t.controller[closed], float64(len(f.targets))
 	writes := ours.used.accepted().of(kustomizations.Resource).total() / n
 	if ours.first() < 0 || writes > maxWrites {
-		b.Errorf("%s: the first target came %s after the instant, and there were %g writes per target", name, ours.first(), writes)
+		b.Errorf("%s: the first target changed %s after the scheduled instant, with %g writes per target", name, ours.first(), writes)
 	}
 	report(b, name+"/client=controller", figures{
 		"first-s": ours.first().Seconds(), "last-s": ours.last().Seconds(), "written-s": ours.written.Seconds(),
@@ -137,13 +137,13 @@ func reportTransition(b *testing.B, name string, f *fleet, t turn, closed bool) 
 		"conflicts": ours.used.conflicts.total(), "p99-write-s": ours.used.latencies.quantile(.99), "cpu-s": ours.used.controller.Seconds(), "apiserver-cpu-s": ours.used.server.Seconds(),
 	})
 	for watches, client := range map[bool]string{false: "bare", true: "informer"} {
-		theirs := t.bare[watches][closed]
-		sent := theirs.writes.of(kustomizations.Resource).total() / n
+		bare := t.bare[watches][closed]
+		sent := bare.writes.of(kustomizations.Resource).total() / n
 		if math.Abs(sent-writes) > fewWrites {
-			b.Errorf("%s: the %s client sent %g writes per target, the controller %g: their times do not compare", name, client, sent, writes)
+			b.Errorf("%s: the %s client sent %g writes per target, the controller %g: their times are not comparable", name, client, sent, writes)
 		}
 		report(b, name+"/client="+client, figures{
-			"last-s": theirs.last.Seconds(), "written-s": theirs.took.Seconds(), "writes/target": sent, "apiserver-cpu-s": theirs.server.Seconds(),
+			"last-s": bare.last.Seconds(), "written-s": bare.took.Seconds(), "writes/target": sent, "apiserver-cpu-s": bare.server.Seconds(),
 		})
 	}
 }

@@ -65,7 +65,7 @@ func (b *bench) counted(ctx context.Context) (counted, conflicts calls, err erro
 	return counted, conflicts, nil
 }
 
-// sliDuration is the metric by which the SLOs of Kubernetes for request latency are defined: the duration of a request without webhooks.
+// sliDuration is the metric for Kubernetes' service level objectives on request latency: the duration of a request without webhooks.
 // https://github.com/kubernetes/community/blob/main/sig-scalability/slos/api_call_latency.md
 const sliDuration = "apiserver_request_sli_duration_seconds"
 
@@ -191,7 +191,7 @@ func (b *bench) quiet(ctx context.Context) (calls, error) {
 			return now, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("there is always something written: %s", writes)
+			return nil, fmt.Errorf("the writes do not stop: %s", writes)
 		}
 		before = now
 	}
@@ -254,7 +254,7 @@ func download(ctx context.Context, transport *http.Client, url string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", url, response.Status)
 	}

@@ -66,7 +66,7 @@ type closing struct {
 	held, write time.Duration
 }
 
-// closesDuring closes or opens the four Gates, and meanwhile closes the others one after the other. These are open again at the end.
+// closesDuring closes or opens the four Gates, and meanwhile closes the others one after the other. It opens those again at the end.
 func (b *bench) closesDuring(ctx context.Context, busy *fleet, urgent *urgentFleet, closed bool) ([]closing, error) {
 	due, _, err := b.arm(ctx, busy, closed)
 	if err != nil {
@@ -75,12 +75,12 @@ func (b *bench) closesDuring(ctx context.Context, busy *fleet, urgent *urgentFle
 	w := b.observer.expect(busy.targets, closed)
 	time.Sleep(time.Until(due))
 	var all []closing
-	var asked []client.ObjectKey
+	var requested []client.ObjectKey
 	for i, gate := range urgent.gates {
 		if w.isOver() {
 			break
 		}
-		asked = append(asked, gate)
+		requested = append(requested, gate)
 		c, err := b.closing(ctx, gate, urgent.targets[i], urgent.bystander)
 		if err != nil {
 			return nil, err
@@ -92,9 +92,9 @@ func (b *bench) closesDuring(ctx context.Context, busy *fleet, urgent *urgentFle
 	if err := b.observer.wait(ctx, w); err != nil {
 		return nil, err
 	}
-	b.say("%s: %d closes in %.2fs, the slowest took %.3fs", edgeName(closed), len(all), time.Since(due).Seconds(), quantile(heldOf(all), 1))
-	again := b.observer.expect(asked, false) // each target has the name of its Gate
-	for _, gate := range asked {
+	b.logf("%s: %d closes in %.2fs, the slowest took %.3fs", edgeName(closed), len(all), time.Since(due).Seconds(), quantile(heldOf(all), 1))
+	again := b.observer.expect(requested, false) // each target has the name of its Gate
+	for _, gate := range requested {
 		if err := b.request(ctx, gate, false); err != nil {
 			return nil, err
 		}
@@ -113,14 +113,14 @@ func (b *bench) closing(ctx context.Context, gate, target, bystander client.Obje
 	}
 	c.write = time.Since(begin)
 	w := b.observer.expect([]client.ObjectKey{target}, true)
-	asked := time.Now()
+	requested := time.Now()
 	if err := b.request(ctx, gate, true); err != nil {
 		return c, err
 	}
 	if err := b.observer.wait(ctx, w); err != nil {
 		return c, err
 	}
-	c.held = w.arrivals[0].Sub(asked)
+	c.held = w.arrivals[0].Sub(requested)
 	return c, nil
 }
 

@@ -66,7 +66,7 @@ func (b *bench) rest(ctx context.Context, f *fleet, closed bool, interval time.D
 	}); err != nil {
 		return period{}, err
 	}
-	// The objects of the watch may be from before the patch, when everything was settled as well.
+	// The objects of the watch may be older than the patch, when everything was settled as well.
 	if err := b.observer.every(ctx, f.gates, "settled", func(gate *v1alpha1.Gate) bool {
 		generation, _ := generations.Load(client.ObjectKeyFromObject(gate))
 		return generation == gate.Generation && settled(gate, closed)
@@ -132,7 +132,7 @@ func (b *bench) useOfMemory(ctx context.Context) (memory, error) {
 		m.peak, err = b.gating.peak()
 	}
 	if err == nil && (m.heap == 0 || m.resident == 0) {
-		err = fmt.Errorf("the controller does not say how much memory it uses")
+		err = fmt.Errorf("the metrics of the controller do not contain its memory")
 	}
 	return m, err
 }

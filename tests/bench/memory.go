@@ -26,7 +26,7 @@ func (b *bench) memoryOf(ctx context.Context, f *fleet, holds bool) (open, held 
 	if open, err = b.settledMemory(ctx); err != nil {
 		return open, held, err
 	}
-	b.say("%d targets: heap %.1f MiB, resident %.1f MiB", n, open.heap/mebi, open.resident/mebi)
+	b.logf("%d targets: heap %.1f MiB, resident %.1f MiB", n, open.heap/mebi, open.resident/mebi)
 	if holds {
 		if _, err := b.transition(ctx, f, true); err != nil {
 			return open, held, err
@@ -34,7 +34,7 @@ func (b *bench) memoryOf(ctx context.Context, f *fleet, holds bool) (open, held 
 		if held, err = b.settledMemory(ctx); err != nil {
 			return open, held, err
 		}
-		b.say("%d held targets: heap %.1f MiB, resident %.1f MiB", n, held.heap/mebi, held.resident/mebi)
+		b.logf("%d held targets: heap %.1f MiB, resident %.1f MiB", n, held.heap/mebi, held.resident/mebi)
 		if _, err := b.transition(ctx, f, false); err != nil {
 			return open, held, err
 		}

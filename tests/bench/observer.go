@@ -30,11 +30,11 @@ type observer struct {
 
 	mu    sync.Mutex
 	gates map[client.ObjectKey]*v1alpha1.Gate
-	// waves are those that have not arrived at all of their targets.
+	// waves have not reached all of their targets.
 	waves []*wave
 }
 
-// wave is a transition as it arrives at the targets.
+// wave is a transition in progress, observed target by target.
 type wave struct {
 	held    bool
 	pending map[client.ObjectKey]bool
@@ -73,7 +73,7 @@ func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (
 	}, o.gate)
 }
 
-// follow passes every object that is new, has changed or is gone.
+// follow passes each object that is created, changed or deleted.
 func (o *observer) follow(ctx context.Context, version string, begin cache.WatchFuncWithContext, see func(watch.Event)) error {
 	w, err := toolswatch.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: begin})
 	if err != nil {
@@ -158,7 +158,7 @@ func (o *observer) wait(ctx context.Context, w *wave) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return fmt.Errorf("%d of %d targets are not as wanted after %s", len(w.pending), len(w.pending)+len(w.arrivals), patience)
+	return fmt.Errorf("%d of %d targets have not reached the wanted state after %s", len(w.pending), len(w.pending)+len(w.arrivals), patience)
 }
 
 // isOver returns whether all targets have the wanted state.
@@ -176,7 +176,7 @@ func (o *observer) every(ctx context.Context, gates []client.ObjectKey, what str
 	return o.until(ctx, gates, what, func(gate *v1alpha1.Gate) bool { return gate != nil && is(gate) })
 }
 
-// gone waits until none of some Gates exists.
+// gone waits until none of the Gates exists.
 func (o *observer) gone(ctx context.Context, gates []client.ObjectKey) error {
 	return o.until(ctx, gates, "gone", func(gate *v1alpha1.Gate) bool { return gate == nil })
 }
@@ -198,7 +198,7 @@ func (o *observer) until(ctx context.Context, gates []client.ObjectKey, what str
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d gates, %s among them, are not %s after %s", missing, one, what, patience)
+			return fmt.Errorf("%d gates, such as %s, are not %s after %s", missing, one, what, patience)
 		}
 		select {
 		case <-ctx.Done():

@@ -35,7 +35,7 @@ func (b *bench) edges(ctx context.Context, n, times int) (map[bool][]*transition
 			}
 		}
 	}
-	b.say("%d edges with %d targets", 2*times, n)
+	b.logf("%d edges with %d targets", 2*times, n)
 	return measured, b.removeGates(ctx, f.gates)
 }
 
@@ -51,7 +51,7 @@ func lagsOf(transitions []*transition) lags {
 	return l
 }
 
-// gateOf creates a Gate with n of the targets that all scenarios share.
+// gateOf creates a Gate for n of the targets that all scenarios share.
 func (b *bench) gateOf(ctx context.Context, n int) (*fleet, error) {
 	targets, err := b.targets(ctx, shared, b.spread(), max(n, *targets, len(b.groups[shared])))
 	if err != nil {

@@ -97,8 +97,8 @@ func (c *controller) started(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	start := time.UnixMicro(int64(measured[startOfProcess] * 1e6)).Add(cut)
-	if start.Before(c.asked.Add(-2*cpuTick)) || start.After(c.ready) {
-		return start, fmt.Errorf("the process was started at %s, it says: asked for at %s, ready at %s", start, c.asked, c.ready)
+	if start.Before(c.requested.Add(-2*cpuTick)) || start.After(c.ready) {
+		return start, fmt.Errorf("the process reports the start time %s, but it was requested at %s and ready at %s", start, c.requested, c.ready)
 	}
 	return start, nil
 }
@@ -110,7 +110,7 @@ func cutFromBoot(stat, uptime string, now time.Time) (time.Duration, error) {
 	boot, _, _ = strings.Cut(boot, "\n")
 	whole, err := strconv.ParseInt(boot, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("the boot in /proc/stat: %w", err)
+		return 0, fmt.Errorf("boot time in /proc/stat: %w", err)
 	}
 	up, _, _ := strings.Cut(uptime, " ")
 	since, err := strconv.ParseFloat(up, 64)

@@ -41,7 +41,7 @@ func (b *bench) targets(ctx context.Context, group string, namespaces, n int) ([
 			return nil, err
 		}
 	}
-	b.say("making %d Kustomizations in %d namespaces", n-len(have), namespaces)
+	b.logf("creating %d Kustomizations in %d namespaces", n-len(have), namespaces)
 	var keys []client.ObjectKey
 	for i := len(have); i < n; i++ {
 		keys = append(keys, client.ObjectKey{Namespace: namespaceOf(group, i%namespaces), Name: fmt.Sprintf("app-%05d", i)})

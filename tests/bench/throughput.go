@@ -124,7 +124,7 @@ func (b *bench) controllerTurn(ctx context.Context, f *fleet) (turn, *copied, er
 	}
 	posted, faults := sink.Take()
 	if t.posted = len(posted); len(faults) > 0 {
-		return t, c, fmt.Errorf("the sink got what is not an event: %s", faults[0])
+		return t, c, fmt.Errorf("the sink received something other than an event: %s", faults[0])
 	}
 	return t, c, nil
 }
@@ -171,7 +171,7 @@ func (b *bench) yardstickTurn(ctx context.Context, c *copied, watches bool) (map
 		}
 		used := after.since(before)
 		all[closed] = spent{took: took, last: last, server: used.server, writes: used.accepted()}
-		b.say("yardstick, %s, watches %t: last target %.2fs, all %.2fs; API server %.1fs; %s", edgeName(closed), watches, last.Seconds(), took.Seconds(), used.server.Seconds(), used.calls.writes())
+		b.logf("yardstick, %s, watches %t: last target %.2fs, all %.2fs; API server %.1fs; %s", edgeName(closed), watches, last.Seconds(), took.Seconds(), used.server.Seconds(), used.calls.writes())
 	}
 	return all, nil
 }

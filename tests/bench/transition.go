@@ -26,7 +26,7 @@ type fleet struct {
 	cron bool
 	// brisk transitions follow each other soon. Nothing is counted, and the caller reads the targets if needed.
 	brisk bool
-	// from is when they close or closed.
+	// from is the time at which they close or closed.
 	from time.Time
 }
 
@@ -71,7 +71,7 @@ func (b *bench) removeGates(ctx context.Context, gates []client.ObjectKey) error
 	return err
 }
 
-// transition makes a fleet close or open as scheduled, and measures that.
+// transition closes or opens a fleet as scheduled, and measures that.
 func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transition, error) {
 	due, before, err := b.arm(ctx, f, closed)
 	if err != nil {
@@ -79,7 +79,7 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 	}
 	w := b.observer.expect(f.targets, closed)
 	if !time.Now().Before(due) {
-		return nil, errors.New("the machine is too busy, it was not ready in time")
+		return nil, errors.New("the machine is too busy: it was not ready in time")
 	}
 	if err := b.observer.wait(ctx, w); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (b *bench) transition(ctx context.Context, f *fleet, closed bool) (*transit
 		return nil, err
 	}
 	t.used = after.since(before)
-	b.say("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s; conflicts: %s; read: %s",
+	b.logf("%s: first %.3fs, last %.2fs, all written %.2fs; controller %.1fs CPU, API server %.1fs; %s; conflicts: %s; read: %s",
 		edgeName(closed), t.first().Seconds(), t.last().Seconds(), t.written.Seconds(), t.used.controller.Seconds(), t.used.server.Seconds(),
 		t.used.calls.writes(), t.used.conflicts, t.used.calls.lookups())
 	return t, b.verify(ctx, f, closed)
@@ -147,7 +147,7 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 			return due, before, nil
 		}
 		b.slow++ // permanently, because a machine that was busy once will be busy again
-		b.say("not ready in time, again with twice as much")
+		b.logf("not ready in time, trying again with twice the time")
 		if err := b.settled(ctx, f, closed); err != nil {
 			return due, before, err
 		}
@@ -158,11 +158,11 @@ func (b *bench) arm(ctx context.Context, f *fleet, closed bool) (time.Time, usag
 			return due, before, err
 		}
 	}
-	return time.Time{}, usage{}, errors.New("the Gates are never ready in time")
+	return time.Time{}, usage{}, errors.New("the Gates were never ready in time")
 }
 
-// schedule schedules the next transition of all Gates and returns when it is due. All Gates have it in their status then, unless it is
-// over.
+// schedule schedules the next transition of all Gates and returns when it is due. On return, all Gates have it in their status, unless its
+// time has passed.
 func (b *bench) schedule(ctx context.Context, f *fleet, closed bool, lead time.Duration) (time.Time, error) {
 	due, period := f.next(time.Now(), closed, lead)
 	if closed {
@@ -222,7 +222,7 @@ func (b *bench) verify(ctx context.Context, f *fleet, closed bool) error {
 	for _, key := range f.targets {
 		obj := byName[key]
 		if obj == nil {
-			return fmt.Errorf("%s is gone", key)
+			return fmt.Errorf("%s does not exist", key)
 		}
 		suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
 		approved := ""

@@ -82,8 +82,8 @@ apiserver_request_totally_else 1
 	if writes, reads := added.writes().total(), added.reads().total(); writes != 8 || reads != 1 {
 		t.Errorf("%g writes, %g reads", writes, reads)
 	}
-	asked := calls{{"GET", "gates", ""}: 2, {"LIST", "kustomizations", ""}: 3, {"WATCH", "gates", ""}: 1, {"GET", "endpoints", ""}: 12, {"PATCH", "gates", ""}: 1}
-	if n := asked.lookups().total(); n != 5 {
+	requests := calls{{"GET", "gates", ""}: 2, {"LIST", "kustomizations", ""}: 3, {"WATCH", "gates", ""}: 1, {"GET", "endpoints", ""}: 12, {"PATCH", "gates", ""}: 1}
+	if n := requests.lookups().total(); n != 5 {
 		t.Errorf("%g reads of clients", n)
 	}
 	if n := added.of("gates").total(); n != 1 {
@@ -102,7 +102,7 @@ func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 			f.from = due
 			end, longer := f.next(now, false, lead)
 			if due.Before(now.Add(lead)) || due.After(now.Add(lead+within)) || !due.Equal(due.Truncate(time.Second)) {
-				t.Errorf("due at %s, it is %s", due, now)
+				t.Errorf("due at %s, now is %s", due, now)
 			}
 			if byCron {
 				ticks(t, now, due, end, period, longer)
@@ -113,7 +113,7 @@ func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
 	}
 }
 
-// ticks checks two periods with the same cron expression. The second one also has the end.
+// ticks checks two periods with the same cron expression. Only the second one also has an end.
 func ticks(t *testing.T, now, due, end time.Time, period, longer map[string]any) {
 	t.Helper()
 	schedule, err := cron.ParseStandard(fmt.Sprint(period["schedule"]))
@@ -165,11 +165,11 @@ func TestEachTargetBelongsToOneGateOfItsNamespace(t *testing.T) {
 	for _, gate := range f.gates {
 		targets := governed(gate)
 		if len(targets) != 10 {
-			t.Errorf("%s governs %d", gate, len(targets))
+			t.Errorf("%s governs %d targets", gate, len(targets))
 		}
 		for _, target := range targets {
 			if target.Namespace != gate.Namespace || seen[target] {
-				t.Errorf("%s is governed by %s as well", target, gate)
+				t.Errorf("%s is also governed by %s", target, gate)
 			}
 			seen[target] = true
 		}
@@ -211,12 +211,12 @@ func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
 	if n := len(closing.before) + len(closing.after); n != 4 || len(closing.before) == 0 || len(closing.after) == 0 {
 		t.Errorf("%d patches of the Gate before its targets, %d after them", len(closing.before), len(closing.after))
 	}
-	var told []string
-	for _, about := range closing.told() {
-		told = append(told, about.Kind+" "+about.Namespace+"/"+about.Name)
+	var involved []string
+	for _, about := range closing.involved() {
+		involved = append(involved, about.Kind+" "+about.Namespace+"/"+about.Name)
 	}
-	if !slices.Equal(told, []string{"Kustomization apps/app", "Gate apps/all", "Gate apps/all"}) {
-		t.Errorf("events about %v", told)
+	if !slices.Equal(involved, []string{"Kustomization apps/app", "Gate apps/all", "Gate apps/all"}) {
+		t.Errorf("events about %v", involved)
 	}
 	opening := c.work(of(held), f.governed(), false)[0].targets[0].patches
 	if len(opening) != 2 || opening[1].subresource != "status" || opening[0].kind != types.ApplyPatchType || opening[0].body["spec"] != nil {

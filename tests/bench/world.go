@@ -44,11 +44,12 @@ type bench struct {
 	gating   *controller
 }
 
-func (b *bench) say(format string, args ...any) {
+func (b *bench) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%6.1fs] "+format+"\n", append([]any{time.Since(b.begin).Seconds()}, args...)...)
 }
 
 func (b *bench) start(ctx context.Context) (err error) {
+	b.logf("Starting etcd and kube-apiserver, building the gating-controller")
 	b.begin, b.groups = time.Now(), map[string][]client.ObjectKey{}
 	b.say("starting etcd and kube-apiserver, building the gating-controller")
 	if err := os.Setenv("GOGC", "100"); err != nil { // the default, which the harness would replace
@@ -88,24 +89,24 @@ func (b *bench) stop() error {
 type controller struct {
 	*harness.Process
 	metrics string
-	// asked is when its start was requested, ready when it was observed to be ready.
-	asked, ready time.Time
+	// requested is when its start was requested, ready when it was observed to be ready.
+	requested, ready time.Time
 }
 
-// startController starts observing, and the controller with its default flags, those of the command line and others. Its Gates hold targets
-// of other namespaces.
+// startController starts the observer, and then the controller with its default flags, the flags of the command line, and args. Its Gates
+// hold targets of other namespaces.
 func (b *bench) startController(ctx context.Context, args ...string) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
 	args = append(append([]string{"--metrics-addr=" + address, "--enable-pprof", "--no-cross-namespace-refs=false"}, strings.Fields(*controllerArgs)...), args...)
-	asked := time.Now()
+	requested := time.Now()
 	p, err := b.cluster.StartGatingController(ctx, args...)
 	if err != nil {
 		return err
 	}
-	b.gating = &controller{Process: p, metrics: "http://" + address, asked: asked, ready: time.Now()}
+	b.gating = &controller{Process: p, metrics: "http://" + address, requested: requested, ready: time.Now()}
 	b.observer, err = observe(ctx, b.config, b.client.Scheme())
 	return err
 }
@@ -120,7 +121,7 @@ func (b *bench) stopController() error {
 	return err
 }
 
-// keepLog stores the log of the controller, which is removed soon.
+// keepLog copies the log of the controller, which is deleted soon.
 func (b *bench) keepLog() error {
 	if b.gating == nil {
 		return nil
@@ -130,8 +131,8 @@ func (b *bench) keepLog() error {
 		return err
 	}
 	path := filepath.Join(os.TempDir(), "bench-gating-controller.log")
-	b.say("the log of the controller is in %s", path)
-	return os.WriteFile(path, content, 0o600) //nolint:gosec // a path of ours
+	b.logf("the log of the controller is in %s", path)
+	return os.WriteFile(path, content, 0o600) //nolint:gosec // the test chooses the path
 }
 
 func freeAddress(ctx context.Context) (string, error) {

@@ -119,22 +119,22 @@ type work struct {
 // one after the other, as the controller does. Events that are left at the end do not count.
 func (c *bare) send(ctx context.Context, todo []work) (took, last time.Duration, err error) {
 	begin := time.Now()
-	telling, stop := context.WithCancel(ctx)
-	told := make(chan error, 1)
-	go func() { told <- c.tell(telling, todo) }()
+	posting, stop := context.WithCancel(ctx)
+	posted := make(chan error, 1)
+	go func() { posted <- c.postEvents(posting, todo) }()
 	applied, err := c.sendPatches(ctx, todo)
 	took, last = time.Since(begin), applied.Sub(begin)
 	stop()
-	if tellErr := <-told; !errors.Is(tellErr, context.Canceled) {
-		err = errors.Join(err, tellErr)
+	if postErr := <-posted; !errors.Is(postErr, context.Canceled) {
+		err = errors.Join(err, postErr)
 	}
 	return took, last, err
 }
 
-// tell posts as many events as the controller.
-func (c *bare) tell(ctx context.Context, todo []work) error {
+// postEvents posts as many events as the controller does.
+func (c *bare) postEvents(ctx context.Context, todo []work) error {
 	for _, w := range todo {
-		for _, about := range w.told() {
+		for _, about := range w.involved() {
 			now := metav1.Now()
 			event := &corev1.Event{
 				TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
@@ -151,8 +151,8 @@ func (c *bare) tell(ctx context.Context, todo []work) error {
 	return nil
 }
 
-// told returns the objects of the events of a Gate, one for each event: its targets, and the Gate for the remaining ones.
-func (w *work) told() []corev1.ObjectReference {
+// involved returns the involved objects of the events of a Gate, one for each event: its targets, and the Gate for the remaining ones.
+func (w *work) involved() []corev1.ObjectReference {
 	var all []corev1.ObjectReference
 	for _, t := range w.targets[:min(len(w.targets), w.events)] {
 		all = append(all, corev1.ObjectReference{APIVersion: kustomizeVersion, Kind: kustomization, Namespace: t.key.Namespace, Name: t.key.Name, UID: t.uid})
@@ -248,12 +248,12 @@ func (c *bare) again(ctx context.Context, target *patches, p patch) (string, err
 }
 
 func do(ctx context.Context, c rest.Interface, resource string, key client.ObjectKey, p patch) (string, error) {
-	answers := "application/json"
+	accept := "application/json"
 	if resource == kustomizations.Resource {
-		answers += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" // as the controller requests
+		accept += ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1" // as the controller requests
 	}
 	request := c.Patch(p.kind).Resource(resource).Namespace(key.Namespace).Name(key.Name).
-		Param("fieldManager", v1alpha1.FieldManager).SetHeader("Accept", answers).Body(mustMarshal(p.body))
+		Param("fieldManager", v1alpha1.FieldManager).SetHeader("Accept", accept).Body(mustMarshal(p.body))
 	if p.subresource != "" {
 		request = request.SubResource(p.subresource)
 	}
