@@ -29,7 +29,7 @@ func (w *world) secret(name string) *corev1.Secret {
 	return secret
 }
 
-// activated waits until the live Secret has what the staged one has.
+// activated waits until the live Secret has the content of the staged one.
 func (w *world) activated(revision int64) *corev1.Secret {
 	w.Helper()
 	var live *corev1.Secret
@@ -44,8 +44,7 @@ func (w *world) activated(revision int64) *corev1.Secret {
 	return live
 }
 
-// The Gate's notBefore is when the certificate is put to use that was issued ahead.
-// From then on renewals go straight through.
+// With the Gate's notBefore, a certificate that was issued ahead is used from then on. Later renewals are not delayed.
 func TestACertificateIsIssuedAheadAndActivatedWhenTheGateOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,9 +55,9 @@ func TestACertificateIsIssuedAheadAndActivatedWhenTheGateOpens(t *testing.T) {
 	w.Must(unstructured.SetNestedSlice(obj.Object, []any{map[string]any{"type": "CombinedPEM"}}, "spec", "additionalOutputFormats"))
 	w.Create(obj)
 	first := w.issued()
-	w.Throughout(time.Until(at.Time), "the live Secret is not there yet", func() error {
+	w.Throughout(time.Until(at.Time), "the live Secret does not exist yet", func() error {
 		if w.secret("live") != nil {
-			return fmt.Errorf("it is")
+			return fmt.Errorf("it exists")
 		}
 		return nil
 	})
@@ -81,6 +80,6 @@ func TestACertificateIsIssuedAheadAndActivatedWhenTheGateOpens(t *testing.T) {
 	w.renewed(first)
 	w.activated(2)
 	if previous := w.secret("live-previous"); previous == nil || !bytes.Equal(previous.Data["tls.crt"], live.Data["tls.crt"]) {
-		t.Error("the one before is not kept")
+		t.Error("the previous certificate is not kept")
 	}
 }

@@ -15,14 +15,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The certificates of these tests are due soon after their issue, and are let go
-// half a minute and up to another minute before they expire.
+// The certificates of these tests are due soon after they are issued, and are released between 30 and 90 seconds before they expire.
 const (
 	heldLifetime = 3 * time.Minute
 	heldDue      = 30 * time.Second
 )
 
-// deadline is when a held certificate is renewed without strict.
+// deadline is the latest time at which a held certificate is renewed without strict.
 func (c certificate) deadline() time.Time {
 	return c.notAfter.Add(-c.notAfter.Sub(c.notBefore) / 6).Truncate(time.Minute)
 }
@@ -48,43 +47,41 @@ func (w *world) open(g *v1alpha1.Gate) {
 	})
 }
 
-// says returns the status and the reason of a condition of the Certificate.
-func (w *world) says(condition string) string {
+// condition returns the status and the reason of a condition of the Certificate.
+func (w *world) condition(name string) string {
 	w.Helper()
 	obj := harness.Object("cert-manager.io/v1", "Certificate", w.Key("app"))
 	w.Read(obj)
-	status, reason := harness.Condition(obj, condition)
+	status, reason := harness.Condition(obj, name)
 	return string(status) + " " + reason
 }
 
-// held waits until cert-manager plans the renewal of a certificate as late as the
-// hold has it: at the deadline, or never.
+// held waits until cert-manager plans the renewal of a certificate at the time that the hold sets: at the deadline, or never.
 func (w *world) held(c certificate, at time.Time) {
 	w.Helper()
 	w.eventually("the renewal is held", func(got certificate) error {
 		if got.revision != c.revision || !got.renewal.Equal(at) || got.ready != "Ready" {
-			return fmt.Errorf("want the renewal at %s: %+v", at, got)
+			return fmt.Errorf("got %+v, want the renewal at %s", got, at)
 		}
-		if says := w.says(v1alpha1.ApprovedCondition); says != "False GateClosed" {
-			return errors.New(says)
+		if reported := w.condition(v1alpha1.ApprovedCondition); reported != "False GateClosed" {
+			return errors.New(reported)
 		}
 		return nil
 	})
 }
 
-// kept expects that a certificate is not renewed until some time.
+// kept expects that a certificate is not renewed before a time.
 func (w *world) kept(c certificate, until time.Time) {
 	w.Helper()
 	w.Throughout(time.Until(until), "the certificate is not renewed", func() error {
 		if got := w.read(); got.revision != c.revision {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})
 }
 
-// deferred creates a closed Gate and a Certificate whose first issue is not held,
-// but its renewal.
+// deferred creates a closed Gate and a Certificate whose renewal is held, but not its first issue.
 func (w *world) deferred() (*v1alpha1.Gate, certificate) {
 	w.Helper()
 	g := w.closedGate()
@@ -103,17 +100,17 @@ func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
 	w.create(heldLifetime, heldDue, nil) // the first issue is not held
 	first := w.issued()
 	w.held(first, first.deadline())
-	if says := w.says(v1alpha1.RenewalDeferredCondition); says != "True OutsideAllowedWindow" {
-		t.Errorf("RenewalDeferred is %s", says)
+	if reported := w.condition(v1alpha1.RenewalDeferredCondition); reported != "True OutsideAllowedWindow" {
+		t.Errorf("RenewalDeferred is %s", reported)
 	}
 	w.kept(first, from.Time)
 	second := w.renewed(first)
 	if second.notBefore.Before(from.Time) || second.notBefore.After(first.deadline()) {
 		t.Errorf("renewed at %s, the window opened at %s", second.notBefore, from)
 	}
-	w.eventually("nothing is left of the hold", func(got certificate) error {
-		if says := w.says(v1alpha1.RenewalDeferredCondition); says != " " || !got.renewal.Equal(got.notBefore.Add(heldDue)) {
-			return fmt.Errorf("RenewalDeferred is %s: %+v", says, got)
+	w.eventually("all traces of the hold are removed", func(got certificate) error {
+		if reported := w.condition(v1alpha1.RenewalDeferredCondition); reported != " " || !got.renewal.Equal(got.notBefore.Add(heldDue)) {
+			return fmt.Errorf("RenewalDeferred is %s: %+v", reported, got)
 		}
 		return nil
 	})
@@ -131,8 +128,7 @@ func TestOpeningByHandRenewsAtOnce(t *testing.T) {
 	}
 }
 
-// cert-manager does it by itself: the only gating-controller that looks after this
-// Gate has been killed.
+// cert-manager renews it without the controller: the only gating-controller for this Gate has been killed.
 func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,10 +144,10 @@ func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing
 	if second.notBefore.After(first.notAfter) {
 		t.Errorf("renewed at %s, expired at %s", second.notBefore, first.notAfter)
 	}
-	// The window goes on, so that cert-manager goes on as well, by its own rule.
+	// The window continues, so that cert-manager plans renewals by its own rule again.
 	w.eventually("the renewed certificate is ready", func(got certificate) error {
 		if got.ready != "Ready" || !got.renewal.Equal(got.notBefore.Add(heldDue)) {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})
@@ -160,14 +156,14 @@ func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing
 	defer func() { w.Must(alone.Stop()) }()
 	w.eventually("the renewal is held again", func(got certificate) error {
 		if !got.renewal.Equal(got.deadline()) || got.ready != "Ready" {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})
 }
 
-// cert-manager ignores windows if the issuer says when to renew. So the renewal is
-// disabled, and the controller itself has to let it go.
+// cert-manager ignores windows if the issuer recommends a time for the renewal. So the renewal is disabled, and only the controller can
+// release it.
 func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,9 +173,9 @@ func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 		[]byte(`{"status":{"acme":{"ari":{"suggestedWindow":{"start":"2020-01-01T00:00:00Z","end":"2020-01-02T00:00:00Z"}}}}}`))))
 	w.held(first, time.Time{})
 	w.kept(first, first.deadline())
-	w.eventually("the bypass is told, or over", func(got certificate) error {
-		if says := w.says(v1alpha1.RenewalWindowBypassedCondition); says != "True ExpiryImminent" && got.revision == first.revision {
-			return errors.New(says)
+	w.eventually("the bypass is reported, or over", func(got certificate) error {
+		if reported := w.condition(v1alpha1.RenewalWindowBypassedCondition); reported != "True ExpiryImminent" && got.revision == first.revision {
+			return errors.New(reported)
 		}
 		return nil
 	})
@@ -197,8 +193,8 @@ func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
 	w.create(lifetime, heldDue, nil)
 	first := w.issued()
 	w.held(first, time.Time{})
-	if says := w.says(v1alpha1.RenewalDisabledCondition); says != "True UserConfigured" {
-		t.Errorf("RenewalDisabled is %s", says)
+	if reported := w.condition(v1alpha1.RenewalDisabledCondition); reported != "True UserConfigured" {
+		t.Errorf("RenewalDisabled is %s", reported)
 	}
 	w.kept(first, first.notAfter.Add(patience))
 	w.open(g)
@@ -211,26 +207,26 @@ func TestRenewingByHandWorksWhileHeld(t *testing.T) {
 	_, first := w.deferred()
 	w.Must(cluster.RenewCertificate(w.Context(), w.Key("app")))
 	w.renewed(first)
-	// cert-manager may issue twice within a second if it has not seen yet that it is done.
+	// cert-manager may issue twice within a second if it has not observed the first issue yet.
 	var last certificate
 	w.eventually("the renewal is held", func(got certificate) error {
 		if last = got; !got.renewal.Equal(got.deadline()) || got.ready != "Ready" {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
-		if says := w.says(v1alpha1.ApprovedCondition); says != "False GateClosed" {
-			return errors.New(says)
+		if reported := w.condition(v1alpha1.ApprovedCondition); reported != "False GateClosed" {
+			return errors.New(reported)
 		}
 		return nil
 	})
 	w.kept(last, last.notBefore.Add(heldDue+patience))
 }
 
-// The docs say what cannot be held, and the hold is there again afterwards.
+// The docs list what cannot be held. The hold must be restored afterwards.
 func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
-	time.Sleep(time.Until(first.notBefore.Add(time.Second))) // two certificates are told apart by the second in which they begin
+	time.Sleep(time.Until(first.notBefore.Add(time.Second))) // certificates are distinguished by the second in which they begin
 	w.Must(w.patch(`{"spec":{"dnsNames":["new.example.com"]}}`))
 	second := w.renewed(first)
 	w.held(second, second.deadline())
@@ -244,9 +240,9 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 	w.EditGate(g, func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "never", Schedule: &never, Duration: hour}}}
 	})
-	w.eventually("the Certificate tells", func(certificate) error {
-		if says := w.says(v1alpha1.RenewalConfigInvalidCondition); says != "True InvalidSpec" {
-			return errors.New(says)
+	w.eventually("the Certificate reports the invalid spec", func(certificate) error {
+		if reported := w.condition(v1alpha1.RenewalConfigInvalidCondition); reported != "True InvalidSpec" {
+			return errors.New(reported)
 		}
 		return nil
 	})
@@ -254,7 +250,7 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 	w.kept(first, first.notBefore.Add(heldDue+patience))
 }
 
-// Somebody else's windows decide, not the Gate.
+// The windows of another user stay in effect, not those of the Gate.
 func TestSomebodyElsesWindowsStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -265,11 +261,11 @@ func TestSomebodyElsesWindowsStay(t *testing.T) {
 	obj := harness.Object("cert-manager.io/v1", "Certificate", w.Key("app"))
 	w.Read(obj)
 	if windows, _, _ := unstructured.NestedSlice(obj.Object, "spec", "renewal", "windows"); len(windows) != 1 || obj.GetAnnotations()[v1alpha1.HeldByAnnotation] != "" {
-		t.Errorf("it is %v, %v", obj.Object["spec"], obj.GetAnnotations())
+		t.Errorf("got %v, %v", obj.Object["spec"], obj.GetAnnotations())
 	}
 }
 
-// The real webhook has to accept each of the ways in which we hold.
+// The real webhook must accept every form of a hold.
 func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, validated)
@@ -284,7 +280,7 @@ func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
 	w.open(g)
 	w.eventually("the renewal is planned as before", func(got certificate) error {
 		if !got.renewal.Equal(first.notBefore.Add(time.Hour)) || got.revision != 1 {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})

@@ -1,5 +1,4 @@
-// Package certificates tests what the hold of Certificates relies on, with the
-// real cert-manager and its webhook.
+// Package certificates tests the behavior of cert-manager and its webhook on which the hold of Certificates relies.
 package certificates
 
 import (
@@ -19,10 +18,9 @@ import (
 )
 
 const (
-	// timeout for what must happen; a window is up to a minute away and two cores
-	// may be busy.
+	// timeout bounds changes that must happen. A window is up to a minute away, and two cores may be busy.
 	timeout = 3 * time.Minute
-	// patience for what must not happen.
+	// patience is how long changes that must not happen are awaited.
 	patience = 8 * time.Second
 
 	lifetime   = 90 * time.Second
@@ -35,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(harness.RunTestsAfter(setup, m, &cluster, "cert-manager"))
 }
 
-// shard is the label of Gates that have a gating-controller of their own.
+// shard is the label of Gates with their own gating-controller.
 const shard = "sharding.fluxcd.io/key"
 
 func setup(ctx context.Context) (func() error, error) {
@@ -75,7 +73,7 @@ func TestAWindowIsWhenACertificateIsRenewed(t *testing.T) {
 	w.Must(w.patch(`{"spec":{"renewal":{"policy":"RenewBefore","windows":[{"cron":"%s","windowDuration":"1s"}]}}}`, yearly(start)))
 	w.eventually("the renewal is planned for the window", func(state certificate) error {
 		if state.revision != 1 || !state.renewal.Equal(start) {
-			return fmt.Errorf("revision %d is to be renewed at %s, not at %s", state.revision, state.renewal, start)
+			return fmt.Errorf("the renewal of revision %d is planned for %s, want %s", state.revision, state.renewal, start)
 		}
 		return nil
 	})
@@ -109,7 +107,7 @@ func TestADisabledCertificateIsRenewedOnRequestOnly(t *testing.T) {
 	}
 	w.Throughout(renewAfter+patience, "the certificate is not renewed", func() error {
 		if state := w.read(); state.revision != 1 || !state.renewal.IsZero() {
-			return fmt.Errorf("it is %+v", state)
+			return fmt.Errorf("got %+v", state)
 		}
 		return nil
 	})
@@ -128,7 +126,7 @@ func TestAWindowBeyondTheLifetimeDelaysNothing(t *testing.T) {
 		t.Errorf("a renewal is planned for %s", first.renewal)
 	}
 	w.renewed(first)
-	w.eventually("cert-manager complains about the window", func(state certificate) error {
+	w.eventually("cert-manager reports the bypassed window", func(state certificate) error {
 		if state.ready != "WindowError" {
 			return errors.New(state.ready)
 		}
@@ -175,7 +173,7 @@ func yearly(t time.Time) string {
 // world is a namespace with an issuer.
 type world struct{ *harness.World }
 
-// newWorld returns one that the webhook does not validate until validate is called.
+// newWorld returns a world that the webhook does not validate before validate is called.
 func newWorld(t *testing.T, change ...func(*corev1.Namespace)) *world {
 	t.Helper()
 	unvalidated := func(n *corev1.Namespace) { n.Labels = map[string]string{harness.UnvalidatedLabel: "true"} }
@@ -231,21 +229,20 @@ func (w *world) eventually(what string, check func(certificate) error) {
 	w.Must(harness.Eventually(w.Context(), timeout, what, func() error { return check(w.read()) }))
 }
 
-// issued waits until the first revision is issued and its times are known.
+// issued waits until the status has the first revision and its times.
 func (w *world) issued() certificate {
 	w.Helper()
 	return w.renewed(certificate{})
 }
 
-// renewed waits until a later revision than old is issued and its times are
-// known; cert-manager writes them one after the other.
+// renewed waits until the status has a later revision than old and its times. cert-manager writes them one after the other.
 func (w *world) renewed(old certificate) certificate {
 	w.Helper()
 	var state certificate
 	w.eventually(fmt.Sprintf("revision %d is issued", old.revision+1), func(got certificate) error {
 		state = got
 		if got.revision <= old.revision || !got.notBefore.After(old.notBefore) {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})

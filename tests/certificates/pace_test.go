@@ -17,8 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// Two hundred Certificates wait for the same opening. Their renewals begin at the
-// pace of the Gate, ten a second.
+// Two hundred Certificates wait for the same opening. Their renewals begin at the pace of the Gate, ten a second.
 func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	const (
 		count, perSecond = 200, 10
@@ -40,16 +39,16 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	w.Must(group.Wait())
 	w.Must(harness.Eventually(w.Context(), 4*timeout, "all are held", func() error {
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
-		if targets := g.Status.Targets; targets == nil || targets.Held != count+1 { // the root is one as well
+		if targets := g.Status.Targets; targets == nil || targets.Held != count+1 { // including the root
 			return fmt.Errorf("%+v", targets)
 		}
 		return nil
 	}))
-	// From then on nothing but the Gate keeps any of them from its renewal.
+	// From now on, only the Gate delays their renewals.
 	before, held := w.revisions(), time.Now()
 	w.Throughout(time.Until(held.Add(due)), "nothing is renewed", func() error {
 		if now := w.revisions(); !maps.Equal(now, before) {
-			return fmt.Errorf("they were %v and are %v", before, now)
+			return fmt.Errorf("the revisions were %v and are %v", before, now)
 		}
 		return nil
 	})
@@ -59,25 +58,25 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	var took time.Duration
 	w.Must(harness.Eventually(w.Context(), 2*timeout, "all renewals have begun", func() error {
 		if begun, most, took = seen(); begun < count {
-			return fmt.Errorf("%d have", begun)
+			return fmt.Errorf("%d have begun", begun)
 		}
 		return nil
 	}))
 	if most > 4*perSecond {
-		t.Errorf("up to %d began in a second", most)
+		t.Errorf("up to %d renewals began in a second", most)
 	}
 	if least := time.Duration(count/perSecond-5) * time.Second; took < least {
-		t.Errorf("they began in %s, which is less than %s", took, least)
+		t.Errorf("the renewals began within %s, want at least %s", took, least)
 	}
 	t.Logf("%d renewals began in %s, up to %d in a second", begun, took.Round(time.Second), most)
-	w.Must(harness.Eventually(w.Context(), timeout, "the status tells that all are released", func() error {
+	w.Must(harness.Eventually(w.Context(), timeout, "the status reports that all are released", func() error {
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 		if r := g.Status.Release; r == nil || r.Released != r.Total || r.NextAt != nil {
-			return fmt.Errorf("it has %+v", r)
+			return fmt.Errorf("the status has %+v", r)
 		}
 		return nil
 	}))
-	// They are due again each half minute, which would keep cert-manager from other tests.
+	// They are due again every half minute, which would delay cert-manager in other tests.
 	all := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKey{})
 	w.Must(harness.Eventually(w.Context(), 2*timeout, "all are deleted, which may take longer than a request", func() error {
 		err := cluster.Client.DeleteAllOf(w.Context(), all, client.InNamespace(w.Namespace))
@@ -106,9 +105,8 @@ func (w *world) revisions() map[string]int64 {
 	return revisions
 }
 
-// watchRenewals watches the Certificates of the namespace. Its result tells
-// how many renewals have begun since, how many of them in the second with the
-// most, and the time from the first to the last.
+// watchRenewals watches the Certificates of the namespace. The returned function returns how many renewals have begun since, the largest
+// number in one second, and the time from the first to the last.
 func (w *world) watchRenewals() func() (begun, most int, took time.Duration) {
 	w.Helper()
 	list := &unstructured.UnstructuredList{}
