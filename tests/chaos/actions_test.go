@@ -17,24 +17,24 @@ var actions map[string]func(w *walk, random *rand.Rand)
 
 func init() {
 	actions = map[string]func(w *walk, random *rand.Rand){
-		"change a gate":               func(w *walk, r *rand.Rand) { w.changeGate(r.IntN(gateCount), w.gateSpec(r)) },
-		"delete a gate":               func(w *walk, r *rand.Rand) { w.deleteGate(r.IntN(gateCount)) },
-		"delete a gate by force":      func(w *walk, r *rand.Rand) { w.forceGate(r.IntN(gateCount)) },
-		"a closed gate goes":          (*walk).closedGateGoes,
-		"suspend a gate":              (*walk).suspendGate,
-		"request":                     (*walk).request,
-		"Git strips requests":         (*walk).strip,
-		"Git puts a request back":     (*walk).putBack,
-		"an older request comes back": (*walk).askAndPutBack,
-		"a margin is near":            (*walk).nearMargin,
-		"nonsense is requested":       (*walk).nonsense,
-		"create an exception":         (*walk).createException,
-		"delete an exception":         func(w *walk, r *rand.Rand) { w.remove(w.exception(r.IntN(2), r.IntN(gateCount))) },
+		"change a gate":            func(w *walk, r *rand.Rand) { w.changeGate(r.IntN(gateCount), w.gateSpec(r)) },
+		"delete a gate":            func(w *walk, r *rand.Rand) { w.deleteGate(r.IntN(gateCount)) },
+		"delete a gate by force":   func(w *walk, r *rand.Rand) { w.forceGate(r.IntN(gateCount)) },
+		"delete a closed gate":     (*walk).closedGateGoes,
+		"suspend a gate":           (*walk).suspendGate,
+		"request":                  (*walk).request,
+		"Git strips requests":      (*walk).strip,
+		"Git restores a request":   (*walk).restoreRequest,
+		"restore an older request": (*walk).requestAndRestore,
+		"approach a margin":        (*walk).nearMargin,
+		"write an invalid request": (*walk).nonsense,
+		"create an exception":      (*walk).createException,
+		"delete an exception":      func(w *walk, r *rand.Rand) { w.remove(w.exception(r.IntN(2), r.IntN(gateCount))) },
 
-		"flux suspend":        func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", true) },
-		"flux resume":         func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", nil) },
-		"a resume to respect": (*walk).resumeToRespect,
-		"kubectl edit":        func(w *walk, r *rand.Rand) { w.suspendTarget(r, "kubectl-edit", []any{true, false, nil}[r.IntN(3)]) },
+		"flux suspend":                      func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", true) },
+		"flux resume":                       func(w *walk, r *rand.Rand) { w.suspendTarget(r, "flux", nil) },
+		"resume a target of a lenient gate": (*walk).resumeToRespect,
+		"kubectl edit":                      func(w *walk, r *rand.Rand) { w.suspendTarget(r, "kubectl-edit", []any{true, false, nil}[r.IntN(3)]) },
 		"Git applies": func(w *walk, r *rand.Rand) {
 			w.apply(r, "kustomize-controller", []any{nil, nil, true, false}[r.IntN(4)])
 		},
@@ -45,23 +45,23 @@ func init() {
 		"delete a target":         func(w *walk, r *rand.Rand) { w.deleteTarget(slots[r.IntN(len(slots))]) },
 		"label a target":          (*walk).labelTarget,
 		"name gates":              (*walk).nameGates,
-		"somebody sets a renewal": (*walk).setRenewal,
-		"cert-manager looks":      func(w *walk, _ *rand.Rand) { w.Must(w.try(w.certManager)) },
-		"a definition vanishes":   (*walk).vanishForAWhile,
+		"set a renewal":           (*walk).setRenewal,
+		"cert-manager reconciles": func(w *walk, _ *rand.Rand) { w.Must(w.try(w.certManager)) },
+		"remove a definition":     (*walk).vanishForAWhile,
 
-		"wait":                  func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
-		"kill a replica":        func(w *walk, r *rand.Rand) { w.end((*harness.Process).Kill, w.oneOf(r), r.IntN(6)) },
-		"stop a replica":        func(w *walk, r *rand.Rand) { w.end((*harness.Process).Stop, w.oneOf(r), r.IntN(4)) },
-		"kill both replicas":    func(w *walk, r *rand.Rand) { w.killBoth(r.IntN(8)) },
-		"pause the leader":      func(w *walk, r *rand.Rand) { w.pause(w.leader(), 3+r.IntN(6)) },
-		"faults burst":          func(w *walk, r *rand.Rand) { w.setWeather(storm); w.stormUntil = w.at + 2 + r.IntN(8) },
-		"cut a line":            func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
-		"race with a gate":      (*walk).race,
-		"one opens, one closes": (*walk).handOver,
-		"gates change":          (*walk).changeHands,
-		"kill the API server":   func(w *walk, r *rand.Rand) { w.restart(w.KillAPIServer, r) },
-		"pause the API server":  (*walk).pauseAPIServer,
-		"kill etcd":             func(w *walk, r *rand.Rand) { w.restart(w.KillEtcd, r) },
+		"wait":                        func(w *walk, r *rand.Rand) { w.pass(time.Duration(100+r.IntN(2000)) * time.Millisecond) },
+		"kill a replica":              func(w *walk, r *rand.Rand) { w.end((*harness.Process).Kill, w.oneOf(r), r.IntN(6)) },
+		"stop a replica":              func(w *walk, r *rand.Rand) { w.end((*harness.Process).Stop, w.oneOf(r), r.IntN(4)) },
+		"kill both replicas":          func(w *walk, r *rand.Rand) { w.killBoth(r.IntN(8)) },
+		"pause the leader":            func(w *walk, r *rand.Rand) { w.pause(w.leader(), 3+r.IntN(6)) },
+		"start a burst of faults":     func(w *walk, r *rand.Rand) { w.setWeather(storm); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"cut a connection":            func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
+		"race with a gate":            (*walk).race,
+		"one gate opens, one closes":  (*walk).handOver,
+		"move a target between gates": (*walk).changeHands,
+		"kill the API server":         func(w *walk, r *rand.Rand) { w.restart(w.KillAPIServer, r) },
+		"pause the API server":        (*walk).pauseAPIServer,
+		"kill etcd":                   func(w *walk, r *rand.Rand) { w.restart(w.KillEtcd, r) },
 	}
 }
 
@@ -90,8 +90,8 @@ func (w *walk) killBoth(steps int) {
 	}
 }
 
-// race makes users suspend and resume targets, and Flux report on them, at the moment a Gate is requested to change. The watches of the
-// replicas are cut, and their writes are delayed: holds and conditions arrive 300 milliseconds after the replica has read the target.
+// race makes users suspend and resume targets, and Flux report on them, while requests on a Gate arrive. It cuts the watches of the
+// replicas and delays their writes: holds and conditions arrive 300 milliseconds after the replica has read the target.
 func (w *walk) race(random *rand.Rand) {
 	w.Helper()
 	for _, r := range w.replicas {
@@ -115,7 +115,7 @@ func (w *walk) race(random *rand.Rand) {
 	}
 }
 
-// handOver closes a Gate while writes of its targets are refused, so that it cannot put its name on them. Then it opens another Gate that
+// handOver closes a Gate while writes of its targets are refused, so that its name is not added to them. Then it opens another Gate that
 // holds the targets. They must stay held.
 func (w *walk) handOver(random *rand.Rand) {
 	w.Helper()
@@ -130,7 +130,7 @@ func (w *walk) handOver(random *rand.Rand) {
 	w.changeGate(opens, frozen)
 	for _, i := range []int{closes, opens} {
 		now := time.Now().UTC().Truncate(time.Second)
-		w.ask(w.gate(i), checker.Request{Action: v1alpha1.RequestOpen, At: now, Value: now.Format(time.RFC3339)})
+		w.makeRequest(w.gate(i), checker.Request{Action: v1alpha1.RequestOpen, At: now, Value: now.Format(time.RFC3339)})
 	}
 	w.pass(1500 * time.Millisecond)
 	w.refuseTargets("kustomizations")
@@ -150,7 +150,7 @@ func freeze(random *rand.Rand, spec v1alpha1.GateSpec) v1alpha1.GateSpec {
 	return spec
 }
 
-// changeHands makes a user name one and then another closed Gate on a held target.
+// changeHands acts as a user who names one and then another closed Gate on a held target.
 func (w *walk) changeHands(random *rand.Rand) {
 	w.Helper()
 	one := random.IntN(gateCount)
@@ -165,7 +165,7 @@ func (w *walk) changeHands(random *rand.Rand) {
 	for range 4 {
 		for _, i := range both {
 			g := w.gate(i)
-			w.say("%s %s: %s", s.kind, s.name, g.Name)
+			w.logf("%s %s: %s", s.kind, s.name, g.Name)
 			w.patch(w.target(s), types.MergePatchType,
 				annotationPatch(map[string]any{"gating.toolkit.fluxcd.io/gates": g.Namespace + "/" + g.Name}), "kubectl-annotate")
 			w.pass(time.Duration(500+random.IntN(1500)) * time.Millisecond)

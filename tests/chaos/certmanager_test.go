@@ -59,7 +59,7 @@ func (w *walk) nearMargin(random *rand.Rand) {
 	obj := w.target(s)
 	obj.Object["spec"] = (&unstructured.Unstructured{Object: specs[s.kind]}).DeepCopy().Object
 	obj.SetAnnotations(map[string]string{lives: whole.String(), expires: deadline.Add(margin).Format(time.RFC3339)})
-	w.say("%s: held until %s", s.name, deadline.Format(time.RFC3339))
+	w.logf("%s: held until %s", s.name, deadline.Format(time.RFC3339))
 	w.create(obj, "kustomize-controller")
 	w.Must(w.try(w.certManager))
 }

@@ -39,7 +39,7 @@ func period(random *rand.Rand, name string) v1alpha1.Period {
 func (w *walk) gateSpec(random *rand.Rand) v1alpha1.GateSpec {
 	spec := v1alpha1.GateSpec{
 		Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeEnforce,
-		// The interval is mostly too long to make up for a lost event.
+		// The interval is usually too long to compensate for a lost event.
 		Interval: v1alpha1.Duration{Duration: []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 24 * time.Hour}[random.IntN(4)]},
 	}
 	if random.IntN(2) == 0 {
@@ -98,7 +98,7 @@ func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
 	g := w.gate(i)
 	g.Spec = spec
-	w.say("%s: default %s, %s, window %v, targets %v", g.Name, spec.Default, spec.Mode, spec.Window, spec.Targets)
+	w.logf("%s: default %s, %s, window %v, targets %v", g.Name, spec.Default, spec.Mode, spec.Window, spec.Targets)
 	if w.create(g, "kubectl-create") {
 		return
 	}
@@ -109,7 +109,7 @@ func (w *walk) changeGate(i int, spec v1alpha1.GateSpec) {
 
 func (w *walk) deleteGate(i int) { w.remove(w.gate(i)) }
 
-// forceGate deletes a Gate and removes its finalizer, as impatient users do.
+// forceGate acts as a user who deletes a Gate and removes its finalizer.
 func (w *walk) forceGate(i int) {
 	w.Helper()
 	g := w.gate(i)
@@ -119,7 +119,7 @@ func (w *walk) forceGate(i int) {
 	})))
 }
 
-// closes closes a Gate for some targets, and gives the controller time to hold them.
+// closes closes a Gate for its targets, and waits for the controller to hold them.
 func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.Helper()
 	spec.Default, spec.Interval = v1alpha1.StateClosed, v1alpha1.Duration{Duration: 24 * time.Hour}
@@ -127,7 +127,7 @@ func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.pass(1500 * time.Millisecond)
 }
 
-// closedGateGoes deletes a Gate that holds targets: gracefully, or without time for the controller to finalize it.
+// closedGateGoes deletes a Gate that holds targets: gracefully, or without giving the controller time to finalize it.
 func (w *walk) closedGateGoes(random *rand.Rand) {
 	w.Helper()
 	i := random.IntN(gateCount)
@@ -136,7 +136,7 @@ func (w *walk) closedGateGoes(random *rand.Rand) {
 		Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: w.namespaces[0]}},
 	})
 	if force := random.IntN(2) == 0; force {
-		w.say("its finalizer goes first")
+		w.logf("its finalizer is removed first")
 		w.patch(w.gate(i), types.MergePatchType, map[string]any{"metadata": map[string]any{"finalizers": nil}}, "kubectl-edit")
 	}
 	w.deleteGate(i)
@@ -150,7 +150,7 @@ func annotation(action v1alpha1.RequestAction) string {
 	return string(action) + ".gate.fluxcd.io/requestedAt"
 }
 
-// request makes a request that takes effect now, or a planned one if there is none.
+// request makes a random request that takes effect now or later.
 func (w *walk) request(random *rand.Rand) {
 	w.Helper()
 	g := w.gate(random.IntN(gateCount))
@@ -166,11 +166,11 @@ func (w *walk) request(random *rand.Rand) {
 		r.Window = time.Duration(3+random.IntN(40)) * time.Second
 		r.Value += "/" + r.Window.String()
 	}
-	w.ask(g, r)
+	w.makeRequest(g, r)
 }
 
-// ask makes a request on a Gate, and returns whether it did.
-func (w *walk) ask(g *v1alpha1.Gate, r checker.Request) bool {
+// makeRequest makes a request on a Gate, and returns whether it did.
+func (w *walk) makeRequest(g *v1alpha1.Gate, r checker.Request) bool {
 	w.Helper()
 	if !w.get(g) {
 		return false
@@ -182,7 +182,7 @@ func (w *walk) ask(g *v1alpha1.Gate, r checker.Request) bool {
 		}
 	}
 	w.count++
-	w.say("%s: %s %s", g.Name, r.Action, r.Value)
+	w.logf("%s: %s %s", g.Name, r.Action, r.Value)
 	w.log.Requested(g, r)
 	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{
 		annotation(r.Action): r.Value, string(r.Action) + ".gate.fluxcd.io/reason": fmt.Sprintf("request %d", w.count),
@@ -190,8 +190,8 @@ func (w *walk) ask(g *v1alpha1.Gate, r checker.Request) bool {
 	return true
 }
 
-// askAndPutBack makes the same request twice, and Git restores the first one.
-func (w *walk) askAndPutBack(random *rand.Rand) {
+// requestAndRestore makes the same request twice, then Git restores the first one.
+func (w *walk) requestAndRestore(random *rand.Rand) {
 	w.Helper()
 	g := w.gate(random.IntN(gateCount))
 	action := []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}[random.IntN(2)]
@@ -199,11 +199,11 @@ func (w *walk) askAndPutBack(random *rand.Rand) {
 	for range 2 {
 		r := checker.Request{Action: action, At: time.Now().UTC().Truncate(time.Second)}
 		r.Value = r.At.Format(time.RFC3339)
-		if !w.ask(g, r) || harness.Eventually(w.Context(), 3*time.Second, "it is handled", func() error {
+		if !w.makeRequest(g, r) || harness.Eventually(w.Context(), 3*time.Second, "it is handled", func() error {
 			if w.get(g) && handled(g, action, r.Value) {
 				return nil
 			}
-			return errors.New("it is not")
+			return errors.New("it is not handled")
 		}) != nil {
 			return // no replica is running
 		}
@@ -212,11 +212,11 @@ func (w *walk) askAndPutBack(random *rand.Rand) {
 		}
 		w.pass(time.Second)
 	}
-	w.say("%s: %s %s comes back", g.Name, action, first)
+	w.logf("%s: %s %s is restored", g.Name, action, first)
 	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{annotation(action): first}), "kustomize-controller")
 }
 
-// strip removes the annotations of kubectl as Flux does, but only handled ones, because the controller loses others, as documented.
+// strip removes the annotations of kubectl as Flux does, but only handled ones: the controller loses unhandled ones, as documented.
 func (w *walk) strip(random *rand.Rand) {
 	g := w.gate(random.IntN(gateCount))
 	if !w.get(g) {
@@ -228,12 +228,12 @@ func (w *walk) strip(random *rand.Rand) {
 			gone[annotation(m.Action)], gone[string(m.Action)+".gate.fluxcd.io/reason"] = nil, nil
 		}
 	}
-	w.say("%s: %d", g.Name, len(gone))
+	w.logf("%s: %d", g.Name, len(gone))
 	w.patch(g, types.MergePatchType, annotationPatch(gone), "kustomize-controller")
 }
 
-// putBack restores an old request as Flux does if it is in Git.
-func (w *walk) putBack(random *rand.Rand) {
+// restoreRequest restores an old request as Flux does if it is in Git.
+func (w *walk) restoreRequest(random *rand.Rand) {
 	g := w.gate(random.IntN(gateCount))
 	at := random.IntN(1000)
 	if !w.get(g) {
@@ -248,7 +248,7 @@ func (w *walk) putBack(random *rand.Rand) {
 	if now := g.Annotations[annotation(r.Action)]; now != "" && !handled(g, r.Action, now) || !w.history.Handled(g.UID, r) {
 		return
 	}
-	w.say("%s: %s %s", g.Name, r.Action, r.Value)
+	w.logf("%s: %s %s", g.Name, r.Action, r.Value)
 	w.patch(g, types.MergePatchType, annotationPatch(map[string]any{annotation(r.Action): r.Value}), "kustomize-controller")
 }
 
@@ -261,7 +261,7 @@ func handled(g *v1alpha1.Gate, action v1alpha1.RequestAction, value string) bool
 	return false
 }
 
-// nonsense writes an invalid value, which is refused and changes nothing.
+// nonsense writes an invalid value. The controller must refuse it, and it must change nothing.
 func (w *walk) nonsense(random *rand.Rand) {
 	g := w.gate(random.IntN(gateCount))
 	action := []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose}[random.IntN(2)]
@@ -292,6 +292,6 @@ func (w *walk) createException(random *rand.Rand) {
 		e.Spec.ClosePeriods = []v1alpha1.Period{period(random, "exceptional-close")}
 	}
 	e.Spec.Default = []v1alpha1.State{"", v1alpha1.StateClosed, v1alpha1.StateOpened}[random.IntN(3)]
-	w.say("%s: %d open and %d close periods, default %q", e.Name, len(e.Spec.OpenPeriods), len(e.Spec.ClosePeriods), e.Spec.Default)
+	w.logf("%s: %d open and %d close periods, default %q", e.Name, len(e.Spec.OpenPeriods), len(e.Spec.ClosePeriods), e.Spec.Default)
 	w.create(e, "kustomize-controller")
 }

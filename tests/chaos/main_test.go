@@ -1,5 +1,5 @@
 // Package chaos performs random walks with the built gating-controller and faults in all its dependencies. An independent checker examines
-// the cluster after each stretch.
+// the cluster after each stretch of steps.
 package chaos
 
 import (
@@ -40,7 +40,7 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 // TestNothingIsLostOnAShortWalk walks with fixed seeds, which makes it reproducible.
 func TestNothingIsLostOnAShortWalk(t *testing.T) {
 	if long() {
-		t.Skip("a long walk was asked for")
+		t.Skip("a long walk was requested")
 	}
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed+1), func(t *testing.T) { walkOf(t, seed+1, 75) })

@@ -21,17 +21,17 @@ var weights = []struct {
 	weight int
 	again  bool
 }{
-	{"change a gate", 18, false}, {"delete a gate", 4, false}, {"delete a gate by force", 3, false}, {"a closed gate goes", 6, false},
+	{"change a gate", 18, false}, {"delete a gate", 4, false}, {"delete a gate by force", 3, false}, {"delete a closed gate", 6, false},
 	{"suspend a gate", 2, false},
-	{"request", 24, false}, {"Git strips requests", 10, false}, {"Git puts a request back", 4, false}, {"an older request comes back", 4, false}, {"nonsense is requested", 2, false},
+	{"request", 24, false}, {"Git strips requests", 10, false}, {"Git restores a request", 4, false}, {"restore an older request", 4, false}, {"write an invalid request", 2, false},
 	{"create an exception", 10, false}, {"delete an exception", 5, false},
-	{"flux suspend", 14, false}, {"flux resume", 14, false}, {"a resume to respect", 8, false}, {"kubectl edit", 8, false},
+	{"flux suspend", 14, false}, {"flux resume", 14, false}, {"resume a target of a lenient gate", 8, false}, {"kubectl edit", 8, false},
 	{"Git applies", 16, false}, {"alice applies", 4, false}, {"Flux reports", 12, false},
 	{"create a target", 14, false}, {"delete a target", 5, false}, {"label a target", 12, false}, {"name gates", 8, false},
-	{"somebody sets a renewal", 2, false}, {"cert-manager looks", 10, false}, {"a margin is near", 5, false},
-	{"wait", 12, false}, {"a definition vanishes", 4, false}, {"race with a gate", 10, false}, {"one opens, one closes", 5, false}, {"gates change", 4, false},
+	{"set a renewal", 2, false}, {"cert-manager reconciles", 10, false}, {"approach a margin", 5, false},
+	{"wait", 12, false}, {"remove a definition", 4, false}, {"race with a gate", 10, false}, {"one gate opens, one closes", 5, false}, {"move a target between gates", 4, false},
 	{"kill a replica", 9, true}, {"kill both replicas", 4, true}, {"stop a replica", 6, true}, {"pause the leader", 4, true},
-	{"kill the API server", 3, true}, {"kill etcd", 3, true}, {"pause the API server", 3, true}, {"faults burst", 8, true}, {"cut a line", 5, true},
+	{"kill the API server", 3, true}, {"kill etcd", 3, true}, {"pause the API server", 3, true}, {"start a burst of faults", 8, true}, {"cut a connection", 5, true},
 }
 
 // plan returns the steps of a walk. In every second stretch, the replicas are not restarted.
@@ -72,7 +72,7 @@ func TestAPlanDependsOnTheSeedAlone(t *testing.T) {
 	}
 	for _, s := range plan(7, 2000) {
 		if actions[s.do] == nil {
-			t.Fatalf("nobody knows how to %s", s.do)
+			t.Fatalf("no action %q", s.do)
 		}
 	}
 }

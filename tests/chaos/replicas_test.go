@@ -48,7 +48,7 @@ func (w *walk) startReplicas() {
 			}
 		})
 	}
-	w.look()
+	w.updateReplicas()
 }
 
 func (w *walk) setWeather(rate float64) {
@@ -89,10 +89,10 @@ func (w *walk) leader() *replica {
 	return w.replicas[0]
 }
 
-// look starts the replicas that are due to run, and ends pauses that are over.
-func (w *walk) look() {
+// updateReplicas starts the replicas that are due to run, and ends pauses that are over.
+func (w *walk) updateReplicas() {
 	w.Helper()
-	w.noteDisturbance()
+	w.recordDisturbance()
 	for _, r := range w.replicas {
 		if !r.pausedAt.IsZero() && r.pausedUntil <= w.at {
 			w.pass(time.Until(r.pausedAt.Add(lease * 5 / 4)))
@@ -114,8 +114,8 @@ func (w *walk) look() {
 	}
 }
 
-// noteDisturbance records in the log that a replica or its connection is disturbed.
-func (w *walk) noteDisturbance() {
+// recordDisturbance records in the log that a replica or its connection is disturbed.
+func (w *walk) recordDisturbance() {
 	for _, r := range w.replicas {
 		if !r.runs() || !r.pausedAt.IsZero() || w.at < w.stormUntil {
 			w.log.Disturbed(time.Now())
@@ -155,6 +155,6 @@ func (w *walk) noPanics() {
 				w.Fatalf("replica %d has panicked:\n%s", i, content[max(0, at-3000):min(len(content), at+3000)])
 			}
 		}
-		r.read = max(0, len(r.logs)-1) // the last one is still being written
+		r.read = max(0, len(r.logs)-1) // the last line may be incomplete
 	}
 }

@@ -84,12 +84,12 @@ func (w *walk) createTarget(s slot, random *rand.Rand) {
 		_ = unstructured.SetNestedField(obj.Object, true, "spec", "suspend")
 	}
 	if w.usable(s) {
-		w.say("%s %s/%s", s.kind, obj.GetNamespace(), s.name)
+		w.logf("%s %s/%s", s.kind, obj.GetNamespace(), s.name)
 		w.create(obj, "kustomize-controller")
 	}
 }
 
-// dress gives a target random labels and names of Gates.
+// dress sets random labels and names of Gates on a target.
 func (w *walk) dress(obj *unstructured.Unstructured, random *rand.Rand) {
 	if random.IntN(3) == 0 {
 		obj.SetLabels(map[string]string{"tier": "critical"})
@@ -133,7 +133,7 @@ func (w *walk) nameGates(random *rand.Rand) {
 func (w *walk) suspendTarget(random *rand.Rand, manager string, value any) {
 	w.Helper()
 	if s := w.any(random); w.usable(s) {
-		w.say("%s %s", s.kind, s.name)
+		w.logf("%s %s", s.kind, s.name)
 		w.patch(w.target(s), types.MergePatchType, suspendPatch(value), manager)
 	}
 }
@@ -179,12 +179,12 @@ func (w *walk) report(s slot, random *rand.Rand) {
 	}
 	w.Must(err)
 	if obj.GetResourceVersion() != before {
-		w.say("%s %s", s.kind, s.name)
+		w.logf("%s %s", s.kind, s.name)
 		w.log.Wrote(obj, time.Now())
 	}
 }
 
-// resumeToRespect acts as a user who resumes a target whose Gate respects that.
+// resumeToRespect acts as a user who resumes a target of a lenient Gate.
 func (w *walk) resumeToRespect(random *rand.Rand) {
 	w.Helper()
 	s, i := slots[kustomizationSlots-1-random.IntN(3)], random.IntN(gateCount)
@@ -214,11 +214,11 @@ func (w *walk) apply(random *rand.Rand, manager string, value any) {
 		spec["suspend"] = value
 	}
 	obj.Object["spec"] = spec
-	w.say("%s %s: suspend %v", s.kind, s.name, value)
+	w.logf("%s %s: suspend %v", s.kind, s.name, value)
 	w.patch(w.target(s), types.ApplyPatchType, obj.Object, manager, client.ForceOwnership)
 }
 
-// vanishForAWhile removes the definition, and mostly restores it at once, so that a Gate holds the objects that are created then.
+// vanishForAWhile removes the definition, and usually restores it at once, so that a Gate holds the objects that are created then.
 func (w *walk) vanishForAWhile(random *rand.Rand) {
 	w.Helper()
 	w.vanish()
@@ -251,7 +251,7 @@ func (w *walk) vanish() {
 	const definition = "helmreleases.helm.toolkit.fluxcd.io"
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
 	if w.absent {
-		w.say("it comes back")
+		w.logf("it is restored")
 		w.define()
 		return
 	}
@@ -267,6 +267,6 @@ func (w *walk) vanish() {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is still there, %w", err)
+		return fmt.Errorf("it still exists: %w", err)
 	}))
 }

@@ -24,7 +24,7 @@ const (
 	stretch = 40
 	// patience is how many seconds the controller may take to reach the promised state, unless PATIENCE is set.
 	patience = 120
-	// stillness is how long nothing may change then. It exceeds the longest delay between two retries.
+	// stillness is how long nothing may change after that. It exceeds the longest delay between two retries.
 	stillness = 5 * time.Second
 )
 
@@ -73,7 +73,7 @@ func walkOf(t *testing.T, seed uint64, n int) {
 	for w.at = range w.steps {
 		s := w.steps[w.at]
 		w.Logf("%s step %d: %s", time.Now().UTC().Format("15:04:05.000"), w.at, s.do)
-		w.look()
+		w.updateReplicas()
 		if w.at == w.stormUntil {
 			w.setWeather(weather)
 		}
@@ -82,13 +82,13 @@ func walkOf(t *testing.T, seed uint64, n int) {
 			w.quiet(stillFor(last))
 		}
 	}
-	if long() { // it takes a minute at most
+	if long() { // at most a minute
 		w.pass(time.Until(w.margin.Add(10 * time.Second)))
 	}
 	w.leave()
 }
 
-// leave deletes all Gates, after which nothing is held.
+// leave deletes all Gates and waits until nothing is held.
 func (w *walk) leave() {
 	w.Helper()
 	for i := range gateCount {
@@ -100,7 +100,7 @@ func (w *walk) leave() {
 	}
 }
 
-// pass lets time pass.
+// pass waits for a duration.
 func (w *walk) pass(length time.Duration) {
 	select {
 	case <-w.Context().Done():
@@ -209,7 +209,7 @@ func (w *walk) quiet(stillness time.Duration) {
 		r.downUntil = 0
 	}
 	for {
-		w.Must(harness.Eventually(w.Context(), w.patience, "the checker is content", w.content))
+		w.Must(harness.Eventually(w.Context(), w.patience, "the checker finds no violation", w.content))
 		world, err := w.see()
 		w.Must(err)
 		edge := checker.NextEdge(world, w.log, w.history, time.Now().Add(-time.Second/2))
@@ -217,9 +217,9 @@ func (w *walk) quiet(stillness time.Duration) {
 			w.pass(left + time.Second/2 + 10*time.Millisecond)
 			continue
 		}
-		err = harness.Throughout(w.Context(), stillness, "nothing moves", func() error { return w.still(world) })
+		err = harness.Throughout(w.Context(), stillness, "nothing changes", func() error { return w.still(world) })
 		if err != nil && time.Since(begun) < w.patience {
-			w.say("%v", err) // the promises may hold before the last report is written
+			w.logf("%v", err) // the last report may be written after the promises hold
 			continue
 		}
 		w.Must(err)
@@ -231,9 +231,9 @@ func (w *walk) quiet(stillness time.Duration) {
 	w.setWeather(weather)
 }
 
-// content runs the checker once.
+// content runs the checker once, and returns its violations.
 func (w *walk) content() error {
-	w.look()
+	w.updateReplicas()
 	if err := w.certManager(); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (w *walk) content() error {
 		return err
 	}
 	if wrong := checker.Check(world, w.log, w.history, now); len(wrong) > 0 {
-		return fmt.Errorf("%d are not as promised:\n  %s", len(wrong), strings.Join(wrong, "\n  "))
+		return fmt.Errorf("%d violations:\n  %s", len(wrong), strings.Join(wrong, "\n  "))
 	}
 	return nil
 }
@@ -264,11 +264,11 @@ func (w *walk) still(before checker.World) error {
 	was, is := versions(before), versions(after)
 	for name, version := range is {
 		if was[name] != version {
-			return fmt.Errorf("%s was version %s, is %s", name, was[name], version)
+			return fmt.Errorf("%s changed from version %s to %s", name, was[name], version)
 		}
 	}
 	if len(was) != len(is) {
-		return fmt.Errorf("%d objects were there, %d are", len(was), len(is))
+		return fmt.Errorf("there were %d objects, now %d", len(was), len(is))
 	}
 	return nil
 }

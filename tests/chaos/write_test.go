@@ -15,7 +15,7 @@ import (
 // try repeats a call of the API server, which may not be ready yet.
 func (w *walk) try(do func() error) error {
 	var answer error
-	err := harness.Eventually(w.Context(), time.Minute, "the API server answers", func() error {
+	err := harness.Eventually(w.Context(), time.Minute, "the API server responds", func() error {
 		answer = do()
 		if decided[string(apierrors.ReasonForError(answer))] {
 			return nil
@@ -88,7 +88,7 @@ func annotationPatch(annotations map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"annotations": annotations}}
 }
 
-func (w *walk) say(format string, args ...any) {
+func (w *walk) logf(format string, args ...any) {
 	w.Helper()
 	w.Logf("    %s", fmt.Sprintf(format, args...))
 }

@@ -88,7 +88,7 @@ func newCheck(world World, log *Log, history *History, now time.Time) *check {
 	c := &check{World: world, log: log, history: history, now: now, gates: map[string]*gate{}}
 	for i := range world.Gates {
 		g := &gate{Gate: world.Gates[i], exceptions: world.Exceptions}
-		g.requests = history.memoryOf(g.UID).accepted
+		g.requests = history.requestsReportedBy(g.UID).accepted
 		g.exceptions = slices.DeleteFunc(slices.Clone(world.Exceptions), func(e v1alpha1.GateException) bool {
 			return e.Spec.GateRef.Name != g.Name || e.Namespace != g.Namespace
 		})
@@ -109,7 +109,7 @@ func (c *check) existence() {
 	see := func(uid types.UID, what string, going bool) {
 		there[uid] = true
 		if _, ok := c.log.exists[uid]; !ok || going {
-			c.fail("%s is there, but nobody made it, or somebody deleted it", what)
+			c.fail("%s exists, but no client created it, or a client deleted it", what)
 		}
 	}
 	for i := range c.Gates {
@@ -123,7 +123,7 @@ func (c *check) existence() {
 	}
 	for uid, what := range c.log.exists {
 		if !there[uid] {
-			c.fail("%s is gone, and nobody deleted it", what)
+			c.fail("%s does not exist, but no client deleted it", what)
 		}
 	}
 }

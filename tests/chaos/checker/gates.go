@@ -42,10 +42,10 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 	}
 	equal := func(a *metav1.Time, b time.Time) bool { return a != nil && a.Time.Equal(b) }
 	state := g.at(c.now)
-	r, asked := g.last(state)
-	if !asked {
+	r, requested := g.last(state)
+	if !requested {
 		if g.Status.RequestedAt != nil || g.Status.ResetToDefaultAt != nil {
-			fail("requestedAt is %v and resetToDefaultAt %v, nobody requested anything", g.Status.RequestedAt, g.Status.ResetToDefaultAt)
+			fail("requestedAt is %v and resetToDefaultAt %v, but there was no request", g.Status.RequestedAt, g.Status.ResetToDefaultAt)
 		}
 	} else {
 		end := g.end(r)
@@ -61,7 +61,7 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 			fail("resetToDefaultAt is %v, the request of %s ends at %s", g.Status.ResetToDefaultAt, r.At, end)
 		}
 	}
-	c.answers(g, fail)
+	c.outcomes(g, fail)
 }
 
 // counts checks the counts of targets in the status of a Gate, and that it has settled.
@@ -92,7 +92,7 @@ func (c *check) counts(g *gate, fail func(string, ...any)) {
 	got := g.Status.Targets
 	if got == nil || int(got.Total) != total || int(got.Failed) != failed || int(got.Held) < held || int(got.Held) > held+certificates ||
 		int(got.SuspendedByOthers) < foreign || int(got.SuspendedByOthers) > foreign+certificates {
-		fail("targets are %+v, want %d, held %d, foreign %d, failed %d, and %d certificates", got, total, held, foreign, failed, certificates)
+		fail("targets are %+v, want %d, held %d, suspended by others %d, failed %d, and %d certificates", got, total, held, foreign, failed, certificates)
 	}
 	for _, kind := range []string{"Reconciling", "Stalled"} {
 		if found := meta.FindStatusCondition(g.Status.Conditions, kind); found != nil {

@@ -24,8 +24,8 @@ type History struct {
 	// since is when the last versions were first observed.
 	since   map[types.UID]time.Time
 	pending []transition
-	// memories has everything that the status of each Gate has ever reported about requests.
-	memories map[types.UID]*memory
+	// reported has everything that the status of each Gate has ever reported about requests.
+	reported map[types.UID]*reportedRequests
 	// resumed is when another client than the controller resumed an object that was not held again.
 	resumed map[types.UID]time.Time
 	broken  []string
@@ -47,7 +47,7 @@ type transition struct {
 // NewHistory returns an empty History. The log records which client wrote what.
 func NewHistory(log *Log) *History {
 	return &History{
-		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, memories: map[types.UID]*memory{},
+		log: log, last: map[types.UID]*unstructured.Unstructured{}, since: map[types.UID]time.Time{}, reported: map[types.UID]*reportedRequests{},
 		resumed: map[types.UID]time.Time{}, gates: map[string][]gateVersion{},
 	}
 }
@@ -98,7 +98,7 @@ func (h *History) Version(uid types.UID) string {
 func (h *History) Handled(gate types.UID, r Request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.memories[gate] != nil && h.memories[gate].handled[fmt.Sprint(r.Action, " ", r.Value)]
+	return h.reported[gate] != nil && h.reported[gate].handled[fmt.Sprint(r.Action, " ", r.Value)]
 }
 
 func (h *History) resumedAt(uid types.UID) (time.Time, bool) {
@@ -135,7 +135,7 @@ func (h *History) Review(now time.Time) []string {
 		if !theirs && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
 			h.broken = append(h.broken, judge(t)...)
 			h.broken = append(h.broken, h.inOrder(t)...)
-			h.broken = append(h.broken, h.letGo(t)...)
+			h.broken = append(h.broken, h.releasedByOthers(t)...)
 		}
 	}
 	for uid, obj := range h.last {
@@ -175,18 +175,18 @@ func judge(t transition) []string {
 	claimed := claims(t.before)
 	switch {
 	case len(claimed) > 0 && !suspended(t.after):
-		fail("the controller resumed what %q suspend", claimed)
+		fail("the controller resumed what is suspended by %q", claimed)
 	case len(claimed) > 0 && !slices.Equal(claimed, claims(t.after)):
 		fail("the controller made the owners of spec.suspend %q of %q", claims(t.after), claimed)
 	case len(claimed) > 0 && !ours(t.before) && ours(t.after):
-		fail("the controller held what %q suspend", claimed)
+		fail("the controller held what is suspended by %q", claimed)
 	}
 	b, a := others(t.before), others(t.after)
 	if owns(t.before, "renewal") { // a shared field stays after the release
 		unstructured.RemoveNestedField(a, "spec", "renewal")
 	}
 	if !reflect.DeepEqual(b, a) {
-		fail("the controller changed what is not its own:\n%v\n%v", b, a)
+		fail("the controller changed fields that are not its own:\n%v\n%v", b, a)
 	}
 	return wrong
 }

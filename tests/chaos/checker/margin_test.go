@@ -51,13 +51,13 @@ func TestARenewalIsHeldNoLongerThanUntilTheMargin(t *testing.T) {
 		gate   v1alpha1.Gate
 		want   bool
 	}{
-		"until then":                          {target: certificate("0 12 22 11 *"), gate: holder(nil)},
-		"ten minutes later":                   {target: certificate("10 12 22 11 *"), gate: holder(nil), want: true},
-		"the margin is smaller":               {target: certificate("30 12 22 11 *"), gate: holder(small)},
-		"later than the smaller one":          {target: certificate("31 12 22 11 *"), gate: holder(small), want: true},
-		"the window is not in its life":       {target: certificate("0 12 22 10 *"), gate: holder(nil), want: true},
-		"nobody renews it but the controller": {target: disabled, gate: holder(nil)},
-		"cert-manager says otherwise":         {target: status, gate: holder(nil), want: true},
+		"until the margin":                   {target: certificate("0 12 22 11 *"), gate: holder(nil)},
+		"ten minutes later":                  {target: certificate("10 12 22 11 *"), gate: holder(nil), want: true},
+		"the margin is smaller":              {target: certificate("30 12 22 11 *"), gate: holder(small)},
+		"later than the smaller one":         {target: certificate("31 12 22 11 *"), gate: holder(small), want: true},
+		"the window is outside its lifetime": {target: certificate("0 12 22 10 *"), gate: holder(nil), want: true},
+		"only the controller renews it":      {target: disabled, gate: holder(nil)},
+		"the status of cert-manager differs": {target: status, gate: holder(nil), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()
@@ -80,9 +80,9 @@ func TestASuspendedGateExcusesNoCertificateOfOthers(t *testing.T) {
 		gate   v1alpha1.Gate
 		want   string
 	}{
-		"it governs it":                {unnamed, holder(suspend), ""},
-		"it holds it":                  {certificate("0 12 22 11 *"), holder(elsewhere), ""},
-		"it has nothing to do with it": {unnamed, holder(elsewhere), "no gate is closed"},
+		"the gate governs it":         {unnamed, holder(suspend), ""},
+		"the gate holds it":           {certificate("0 12 22 11 *"), holder(elsewhere), ""},
+		"the gate does not affect it": {unnamed, holder(elsewhere), "no gate is closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()
@@ -111,17 +111,17 @@ func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
 		gate *unstructured.Unstructured
 		// until is how many seconds after the start of the margin it is released, or checked.
 		until     int
-		letGo     bool
+		released  bool
 		disturbed []int
 		want      bool
 	}{
-		"it is let go at once":                       {gate: gate(false), until: 1, letGo: true},
-		"it is let go late":                          {gate: gate(false), until: 20, letGo: true, want: true},
-		"it is still held":                           {gate: gate(false), until: 20, want: true},
-		"nobody was there":                           {gate: gate(false), until: 20, disturbed: []int{-1, 3}, letGo: true},
-		"nobody was there, but that was long before": {gate: gate(false), until: 20, disturbed: []int{-60}, letGo: true, want: true},
-		"nobody was there too late to matter":        {gate: gate(false), until: 20, disturbed: []int{12}, letGo: true, want: true},
-		"the gate is suspended":                      {gate: gate(true), until: 20, letGo: true},
+		"released at once":                   {gate: gate(false), until: 1, released: true},
+		"released late":                      {gate: gate(false), until: 20, released: true, want: true},
+		"still held":                         {gate: gate(false), until: 20, want: true},
+		"no replica was running":             {gate: gate(false), until: 20, disturbed: []int{-1, 3}, released: true},
+		"no replica was running long before": {gate: gate(false), until: 20, disturbed: []int{-60}, released: true, want: true},
+		"the replicas were down only later":  {gate: gate(false), until: 20, disturbed: []int{12}, released: true, want: true},
+		"the gate is suspended":              {gate: gate(true), until: 20, released: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()
@@ -132,10 +132,10 @@ func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
 				log.Disturbed(noon.Add(time.Duration(second) * time.Second))
 			}
 			until := noon.Add(time.Duration(c.until) * time.Second)
-			if c.letGo {
+			if c.released {
 				h.Saw(free, false, until)
 			}
-			for range 2 { // the violation does not go away
+			for range 2 { // the violation is reported each time
 				if got := strings.Join(h.Review(until), "\n"); strings.Contains(got, "held past its margin") != c.want {
 					t.Errorf("got %q", got)
 				}
@@ -163,16 +163,16 @@ func TestAnExceptionSaysWhatItIs(t *testing.T) {
 		gates     []v1alpha1.Gate
 		want      string
 	}{
-		"it applies":                {exception(metav1.ConditionTrue, v1alpha1.InForceReason), []v1alpha1.Gate{holder(nil)}, ""},
-		"it has no condition":       {mute, []v1alpha1.Gate{holder(nil)}, "has no condition Active"},
-		"its condition is behind":   {exception(metav1.ConditionFalse, v1alpha1.PendingReason), []v1alpha1.Gate{holder(nil)}, "want true with reason \"InForce\""},
-		"its reason is behind":      {exception(metav1.ConditionTrue, v1alpha1.PendingReason), []v1alpha1.Gate{holder(nil)}, "want true with reason \"InForce\""},
-		"its gate does not exist":   {exception(metav1.ConditionFalse, v1alpha1.GateNotFoundReason), nil, ""},
-		"its gate is suspended":     {exception(metav1.ConditionTrue, v1alpha1.GateNotReadyReason), []v1alpha1.Gate{suspended}, "want false"},
-		"it expired early":          {exception(metav1.ConditionFalse, v1alpha1.ExpiredReason), []v1alpha1.Gate{suspended}, "want false with reason \"\""},
-		"it is in force, suspended": {exception(metav1.ConditionFalse, v1alpha1.InForceReason), []v1alpha1.Gate{suspended}, "want false with reason \"\""},
-		"it is over":                {over, []v1alpha1.Gate{holder(nil)}, "want false with reason \"Expired\""},
-		"its spec is not seen":      {unseen, []v1alpha1.Gate{holder(nil)}, "was observed"},
+		"the exception applies":               {exception(metav1.ConditionTrue, v1alpha1.InForceReason), []v1alpha1.Gate{holder(nil)}, ""},
+		"the exception has no condition":      {mute, []v1alpha1.Gate{holder(nil)}, "has no condition Active"},
+		"the condition is outdated":           {exception(metav1.ConditionFalse, v1alpha1.PendingReason), []v1alpha1.Gate{holder(nil)}, "want true with reason \"InForce\""},
+		"the reason is outdated":              {exception(metav1.ConditionTrue, v1alpha1.PendingReason), []v1alpha1.Gate{holder(nil)}, "want true with reason \"InForce\""},
+		"the gate does not exist":             {exception(metav1.ConditionFalse, v1alpha1.GateNotFoundReason), nil, ""},
+		"the gate is suspended":               {exception(metav1.ConditionTrue, v1alpha1.GateNotReadyReason), []v1alpha1.Gate{suspended}, "want false"},
+		"expired early":                       {exception(metav1.ConditionFalse, v1alpha1.ExpiredReason), []v1alpha1.Gate{suspended}, "want false with reason \"\""},
+		"in force, but the gate is suspended": {exception(metav1.ConditionFalse, v1alpha1.InForceReason), []v1alpha1.Gate{suspended}, "want false with reason \"\""},
+		"the exception has ended":             {over, []v1alpha1.Gate{holder(nil)}, "want false with reason \"Expired\""},
+		"the spec is not observed":            {unseen, []v1alpha1.Gate{holder(nil)}, "was observed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := NewLog()

@@ -128,7 +128,7 @@ func (h *History) inOrder(t transition) []string {
 		switch {
 		case is && (opened == nil || opened.Status == metav1.ConditionTrue) && g.GetDeletionTimestamp() == nil && !isDueToClose(g, t.at) &&
 			!h.closedLately(key, t):
-			fail("gate %s holds it before its status says that it is closed, or is to be by now", key)
+			fail("gate %s holds it before its status says that it is closed, or due to close by now", key)
 		case !is && opened != nil && opened.Status == metav1.ConditionFalse && g.GetDeletionTimestamp() == nil &&
 			h.governedFor(g, t):
 			fail("it is released from gate %s, which is closed", key)

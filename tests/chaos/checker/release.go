@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// told is how long the status of a Gate must report that it is closed before the release of one of its targets is a violation: an earlier
-// decision to release may be in progress.
-const told = 3 * time.Second
+// reportedFor is how long the status of a Gate must have reported that it is closed before the release of one of its targets is a
+// violation: an earlier decision to release may be in progress.
+const reportedFor = 3 * time.Second
 
-// letGo returns a violation if the controller released a target although a Gate governs it that is closed according to its status and that
-// was not among its holders.
-func (h *History) letGo(t transition) []string {
+// releasedByOthers returns a violation if the controller released a target although another Gate than its holders governs it and reports
+// that it is closed.
+func (h *History) releasedByOthers(t transition) []string {
 	if t.listed || t.after.GetKind() == "Gate" || !ours(t.before) || ours(t.after) || len(claims(t.after)) > 0 ||
 		t.after.GetDeletionTimestamp() != nil || t.after.GetKind() == certificateKind && !deferrable(t) {
 		return nil
@@ -26,11 +26,11 @@ func (h *History) letGo(t transition) []string {
 			continue
 		}
 		since, ok := h.closedFor(key, t)
-		if !ok || since.After(t.at.Add(-told)) {
+		if !ok || since.After(t.at.Add(-reportedFor)) {
 			continue
 		}
-		// A Gate that is closing does not see the targets that it gets meanwhile.
-		if given := h.log.wroteSince(t.after.GetUID(), since.Add(-told)); !given || t.at.After(h.log.dueBy(since)) {
+		// A Gate that is closing does not observe targets that are added to it meanwhile.
+		if added := h.log.wroteSince(t.after.GetUID(), since.Add(-reportedFor)); !added || t.at.After(h.log.dueBy(since)) {
 			closed = append(closed, key)
 		}
 	}
@@ -38,7 +38,7 @@ func (h *History) letGo(t transition) []string {
 		return nil
 	}
 	slices.Sort(closed)
-	return []string{fmt.Sprintf("%s, version %s to %s: it is let go, and gates govern it that have said that they are closed: %s",
+	return []string{fmt.Sprintf("%s, version %s to %s: it was released, although gates that govern it report that they are closed: %s",
 		name(t.after), t.before.GetResourceVersion(), t.after.GetResourceVersion(), strings.Join(closed, ", "))}
 }
 

@@ -130,8 +130,8 @@ func (g *gate) endedEarly(s inForce, r Request) bool {
 	return slices.ContainsFunc(s.ended, func(o Request) bool { return o.Action != r.Action && !g.end(o).Before(r.At) })
 }
 
-// memory has everything that the status of a Gate has ever reported about requests.
-type memory struct {
+// reportedRequests has all requests that the status of a Gate has ever reported.
+type reportedRequests struct {
 	// handled are the handled values of annotations, accepted are the accepted requests.
 	handled  map[string]bool
 	accepted []Request
@@ -151,10 +151,10 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 	if before != nil && runtime.DefaultUnstructuredConverter.FromUnstructured(before.Object, was) != nil {
 		return
 	}
-	t := h.memories[g.UID]
+	t := h.reported[g.UID]
 	if t == nil {
-		t = &memory{handled: map[string]bool{}, refused: map[string]time.Time{}, windows: map[time.Duration]bool{}}
-		h.memories[g.UID] = t
+		t = &reportedRequests{handled: map[string]bool{}, refused: map[string]time.Time{}, windows: map[time.Duration]bool{}}
+		h.reported[g.UID] = t
 	}
 	t.accepts(g)
 	for _, m := range g.Status.Memory.HandledRequests {
@@ -170,7 +170,7 @@ func (h *History) requests(before, obj *unstructured.Unstructured, listed bool, 
 }
 
 // accepts records the accepted requests in a version of a Gate.
-func (t *memory) accepts(g *v1alpha1.Gate) {
+func (t *reportedRequests) accepts(g *v1alpha1.Gate) {
 	window := lasting(g.Spec.Window)
 	t.windows[window] = true
 	for i := range t.accepted {
@@ -196,13 +196,13 @@ func (t *memory) accepts(g *v1alpha1.Gate) {
 }
 
 // mayEnd returns whether the end of a request in the status matches one of the windows.
-func (t *memory) mayEnd(r Request) bool {
+func (t *reportedRequests) mayEnd(r Request) bool {
 	lasted := r.Until.Sub(r.At)
 	return r.Until.IsZero() || lasted == r.Window || t.windows[lasted]
 }
 
 // took returns whether the last handled value of an annotation is that of an accepted request.
-func (t *memory) took(m v1alpha1.HandledRequest) bool {
+func (t *reportedRequests) took(m v1alpha1.HandledRequest) bool {
 	same := func(at metav1.MicroTime, window time.Duration) bool {
 		value := at.UTC().Format(time.RFC3339)
 		return m.LastHandled == value && window == 0 || window > 0 && m.LastHandled == value+"/"+window.String()
@@ -219,39 +219,39 @@ func lasting(window *v1alpha1.Duration) time.Duration {
 	return window.Duration
 }
 
-// memoryOf returns the memory of a Gate.
-func (h *History) memoryOf(uid types.UID) memory {
+// requestsReportedBy returns all requests that the status of a Gate has ever reported.
+func (h *History) requestsReportedBy(uid types.UID) reportedRequests {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.memories[uid]; t != nil {
-		return memory{accepted: slices.Clone(t.accepted), refused: t.refused, windows: maps.Clone(t.windows)}
+	if t := h.reported[uid]; t != nil {
+		return reportedRequests{accepted: slices.Clone(t.accepted), refused: t.refused, windows: maps.Clone(t.windows)}
 	}
-	return memory{}
+	return reportedRequests{}
 }
 
-// answers checks the outcome of all requests on a Gate: the controller invented none, and refused none without a reason.
-func (c *check) answers(g *gate, fail func(string, ...any)) {
-	asked, t := c.log.Requests(g.UID), c.history.memoryOf(g.UID)
+// outcomes checks the outcome of all requests on a Gate: the controller invented none, and refused none without a reason.
+func (c *check) outcomes(g *gate, fail func(string, ...any)) {
+	requested, t := c.log.Requests(g.UID), c.history.requestsReportedBy(g.UID)
 	for _, r := range t.accepted {
-		if !slices.ContainsFunc(asked, r.same) {
-			fail("it has accepted the request to %s at %s, which nobody made", r.Action, r.At)
+		if !slices.ContainsFunc(requested, r.same) {
+			fail("it has accepted a request to %s at %s that no client made", r.Action, r.At)
 		}
 		if !t.mayEnd(r) {
-			fail("the request to %s at %s for %s is over at %s by none of the windows %v", r.Action, r.At, r.Window, r.Until, t.windows)
+			fail("the request to %s at %s for %s ends at %s, which matches none of the windows %v", r.Action, r.At, r.Window, r.Until, t.windows)
 		}
 	}
-	for _, r := range asked {
+	for _, r := range requested {
 		at, refused := t.refused[fmt.Sprint(r.Action, " ", r.Value)]
-		if refused && !g.mayRefuse(r, slices.Concat(t.accepted, g.overBefore(at, asked)), at) {
-			fail("it has refused the request to %s of %s at %s, although %v", r.Action, r.Value, at, t.accepted)
+		if refused && !g.mayRefuse(r, slices.Concat(t.accepted, g.overBefore(at, requested)), at) {
+			fail("it has refused the request to %s of %s at %s, with accepted requests %v", r.Action, r.Value, at, t.accepted)
 		}
 	}
 }
 
 // overBefore returns the close requests that had ended at an instant. One that the controller has refused for that reason prevents a
 // simultaneous open request from counting.
-func (g *gate) overBefore(at time.Time, asked []Request) []Request {
-	return slices.DeleteFunc(slices.Clone(asked), func(r Request) bool {
+func (g *gate) overBefore(at time.Time, requested []Request) []Request {
+	return slices.DeleteFunc(slices.Clone(requested), func(r Request) bool {
 		return r.Action != v1alpha1.RequestClose || g.end(r).After(at)
 	})
 }

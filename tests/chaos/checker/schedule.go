@@ -21,14 +21,14 @@ func (g *gate) key() string { return g.Namespace + "/" + g.Name }
 
 // decide returns the state of a Gate at an instant, and the reason.
 func (g *gate) decide(at time.Time) (v1alpha1.State, string) {
-	r, asked := g.last(g.at(at))
-	asked = asked && at.Before(g.end(r))
+	r, requested := g.last(g.at(at))
+	requested = requested && at.Before(g.end(r))
 	switch {
-	case asked && r.Action == v1alpha1.RequestClose:
+	case requested && r.Action == v1alpha1.RequestClose:
 		return v1alpha1.StateClosed, "CloseRequested"
 	case g.closePeriod(at, true):
 		return v1alpha1.StateClosed, "ClosePeriod"
-	case asked:
+	case requested:
 		return v1alpha1.StateOpened, "OpenRequested"
 	}
 	return g.byItself(at)

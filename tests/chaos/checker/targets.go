@@ -68,17 +68,17 @@ func (c *check) target(t *unstructured.Unstructured) {
 	approved := condition(t, "Approved")
 	switch {
 	case foreign && len(heldBy) > 0:
-		fail("%q suspend it, and gates %q say that they hold it", claims(t), heldBy)
+		fail("it is suspended by %q, but its annotation names gates %q", claims(t), heldBy)
 	case foreign && len(claims(t)) == 0:
-		fail("it is suspended, and nobody did that")
+		fail("it is suspended, but no client did that")
 	case held && len(heldBy) == 0:
-		fail("it is held, and no gate says so")
+		fail("it is held, but its annotation names no gate")
 	case held && !within(heldBy, must, may):
 		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
 	case !held && !foreign && len(must) > 0 && !c.respected(t, must):
-		fail("it is not held, gates %q are closed; its annotation names %q, %q suspended it", must, heldBy, claims(t))
+		fail("it is not held, gates %q are closed; its annotation names %q, it is suspended by %q", must, heldBy, claims(t))
 	case !held && !foreign && !within(heldBy, nil, slices.Concat(must, may)):
-		fail("it names gates %q, closed are %q", heldBy, must)
+		fail("its annotation names gates %q, but only %q are closed", heldBy, must)
 	}
 	if refused := approved != nil && approved.Status == metav1.ConditionFalse; refused != held {
 		fail("held is %v, and Approved is %v", held, approved)
@@ -145,7 +145,7 @@ func (c *check) certificate(t *unstructured.Unstructured, must, may []string, fa
 	case len(must) == 0 && held:
 		fail("its renewal is held, and no gate is closed")
 	case len(must) == 0 && len(heldBy) > 0:
-		fail("it names gates %q, and none is closed", heldBy)
+		fail("its annotation names gates %q, but none is closed", heldBy)
 	case held && !within(heldBy, must, may):
 		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
 	case len(must) > 0 && len(may) == 0 && issued && !late && !set && ready != nil && ready.Status == metav1.ConditionTrue:
