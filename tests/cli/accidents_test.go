@@ -16,7 +16,7 @@ func TestAGateThatGetsTheLabelsOfWhatItHoldsSaysSo(t *testing.T) {
 	w.Edit(g, func() {
 		g.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": w.Namespace}
 	})
-	w.Eventually("the condition is there", func() error {
+	w.Eventually("the condition is set", func() error {
 		for _, c := range w.ReadGate("production").Status.Conditions {
 			if c.Type == v1alpha1.HoldsItsOwnSourceCondition {
 				return nil

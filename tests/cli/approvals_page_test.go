@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// approvalsPage runs docs/guides/approval-by-hand.md as the users on the page.
+// approvalsPage runs docs/guides/approval-by-hand.md as the users on that page.
 func approvalsPage(w *world) {
 	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed}))
 	const path = "docs/guides/approval-by-hand.md"
@@ -25,12 +25,12 @@ func approvalsPage(w *world) {
 	alice, bob, greta := w.as("alice", "devs"), w.as("bob", "sre"), w.as("greta", "oncall")
 	blocks := markdown.BlocksOf(w, path, "console")
 	if len(blocks) != 3 {
-		w.Fatalf("%d blocks", len(blocks))
+		w.Fatalf("the page has %d blocks", len(blocks))
 	}
 	shows := func(who *world, block string) {
 		w.Helper()
 		if got := who.transcript(block); docs.Stable(got) != docs.Stable(block) {
-			w.Errorf("the commands print\n%s\nand the page has\n%s", got, block)
+			w.Errorf("the commands print\n%s\nbut the page shows\n%s", got, block)
 		}
 	}
 	shows(alice, blocks[0].Text)

@@ -17,7 +17,7 @@ func TestApproveNeedsThePolicies(t *testing.T) {
 	e := &v1alpha1.GateException{}
 	e.Namespace, e.Name = w.Namespace, "hotfix"
 	if w.Read(e); e.Annotations[v1alpha1.ApproveRequestedAtAnnotation] != "" {
-		t.Errorf("it was written all the same: %v", e.Annotations)
+		t.Errorf("the approval was written anyway: %v", e.Annotations)
 	}
 	w.Must(w.Merge(e, `{"metadata":{"annotations":{%q:"mallory"}}}`, v1alpha1.AuthorsAnnotation))
 	w.expect(w.gate("approve", "exception/hotfix"), exitIncomplete, "", "error: the controller does not count this: the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
@@ -39,7 +39,7 @@ func TestIneffectiveExceptionsAreNotReportedInForce(t *testing.T) {
 	spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny
 	w.Decided(w.Gate("production", spec))
 	stays := "the gate stays closed: close period freeze (override: Deny)\n"
-	if got := w.gate("exception", "production", "--for=2h", "--name=in-vain", "--apply"); got != (said{"", "error: gateexception " + w.Namespace + "/in-vain is created, but " + stays, exitIncomplete}) {
+	if got := w.gate("exception", "production", "--for=2h", "--name=in-vain", "--apply"); got != (output{"", "error: gateexception " + w.Namespace + "/in-vain is created, but " + stays, exitIncomplete}) {
 		t.Errorf("%+v", got)
 	}
 	w.expect(w.gate("exception", "production", "--from=4h", "--for=2h"), 0, "kind: GateException", "warning: it has no effect: "+stays)

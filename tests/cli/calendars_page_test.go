@@ -29,7 +29,7 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 		case "yaml":
 			w.writes(folder, b)
 		case "sh":
-			// The permissions of the Role on the page must suffice, so config/calendars is only applied as a dry run. No controller runs Jobs here.
+			// The Role of the page must suffice. No controller runs Jobs in this test.
 			create, wait, _ := strings.Cut(b.Text, "\nkubectl -n "+w.Namespace+" wait ")
 			do(strings.Replace(create, "-k config/calendars", "--dry-run=server -k config/calendars", 1))
 			if wait != "" {
@@ -40,7 +40,7 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 			command, want, _ := strings.Cut(strings.TrimPrefix(b.Text, "$ "), "\n")
 			got := w.in(folder, command)
 			if narrow(got.errOut+got.out) != narrow(want) { // warnings come first
-				t.Errorf("%s\nprints\n%s%s\nand the page has\n%s", command, got.out, got.errOut, want)
+				t.Errorf("%s\nprints\n%s%s\nbut the page shows\n%s", command, got.out, got.errOut, want)
 			}
 		case "text":
 		default:
@@ -58,11 +58,11 @@ func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
 	w.seesCalendars(folder)
 }
 
-// complete is the status of a Job that has ended successfully.
+// complete is the status of a completed Job.
 const complete = `{"status":{"startTime":"2026-11-26T08:00:00Z","completionTime":"2026-11-26T08:00:01Z","succeeded":1,"conditions":[` +
 	`{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-11-26T08:00:01Z"}]}}`
 
-// seesCalendars previews a Gate as an admin, and as a user who may not read its calendar.
+// seesCalendars reads a Gate with all permissions, and as a user who may not read its calendar.
 func (w *world) seesCalendars(folder string) {
 	w.Helper()
 	if got := w.gate("preview", "office-days", "--from", "2026-12-25T00:00:00Z", "--until", "2026-12-25T12:00:00Z"); !strings.Contains(got.out, "holidays (Christmas)") || !strings.HasSuffix(got.errOut, "/holidays, key no.ics: 1 of 2 events does not count: 1 TRANSPARENT\n") {
@@ -110,7 +110,7 @@ func messageOf(conditions []metav1.Condition) string {
 	return ""
 }
 
-// fetches runs the script of the CronJob as its service account. At the start, the ConfigMap does not exist.
+// fetches runs the script of the CronJob as its service account, before the first copy exists.
 func (w *world) fetches(folder string) {
 	w.Helper()
 	good, err := os.ReadFile(filepath.Join(folder, "clusters", "production", "no.ics"))
@@ -127,7 +127,7 @@ func (w *world) fetches(folder string) {
 	script := w.in(folder, "kubectl get configmap fetch-calendar -o 'jsonpath={.data.fetch\\.sh}'")
 	w.Must(os.WriteFile(filepath.Join(folder, "fetch.sh"), []byte(script.out), 0o600))
 	job := w.as("system:serviceaccount:"+w.Namespace+":fetch-calendar", "system:serviceaccounts", "system:authenticated")
-	fetch := func() said { return job.in(folder, "URL="+server.URL+" sh fetch.sh") }
+	fetch := func() output { return job.in(folder, "URL="+server.URL+" sh fetch.sh") }
 	kept := func() string {
 		return w.in(folder, "kubectl get configmap holidays -o 'jsonpath={.data.no\\.ics}'").out
 	}
@@ -140,13 +140,13 @@ func (w *world) fetches(folder string) {
 	w.Opened("office-days", metav1.ConditionTrue)
 	newer := strings.Replace(text, "Christmas Day", "Christmas", 1)
 	for what, bad := range map[string]string{
-		"nothing but an error": "",
-		"a page to log in":     "<html>",
-		"a broken calendar":    strings.Replace(text, "20261225", "tomorrow", 1),
-		"an empty calendar":    "BEGIN:VCALENDAR\nEND:VCALENDAR\n",
-		"a rule by the second": strings.Replace(text, "YEARLY", "SECONDLY", 1),
-		"half of a calendar":   text[:len(text)/2],
-		"more than fits":       text + strings.Repeat(" \n", 1<<20),
+		"only an error":                    "",
+		"a login page":                     "<html>",
+		"a broken calendar":                strings.Replace(text, "20261225", "tomorrow", 1),
+		"an empty calendar":                "BEGIN:VCALENDAR\nEND:VCALENDAR\n",
+		"a rule that repeats every second": strings.Replace(text, "YEARLY", "SECONDLY", 1),
+		"half of a calendar":               text[:len(text)/2],
+		"more than the maximum size":       text + strings.Repeat(" \n", 1<<20),
 	} {
 		answer.Store(&bad)
 		if got := fetch(); got.code == 0 || got.errOut == "" || kept() != text {

@@ -10,13 +10,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// TestCheckFindsWhatIsWrong has its own control plane, because check reads all of it.
+// TestCheckFindsWhatIsWrong has its own control plane, because check examines the whole cluster.
 func TestCheckFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := guarded(t, "--enable-leader-election")
 	w := newWorldOn(t, c)
 	w.inForce()
-	w.Eventually("the controller is seen without its Deployment", func() error {
+	w.Eventually("check finds the controller without its Deployment", func() error {
 		got := w.gate("check")
 		if want := "warning  Deployment gating-controller: no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere"; got.code != 0 || !strings.Contains(got.out, want) {
 			return fmt.Errorf("%+v", got)
@@ -24,7 +24,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		return nil
 	})
 	w.deploys()
-	w.Eventually("the controller leads", func() error {
+	w.Eventually("the controller is the leader", func() error {
 		if got := w.gate("check"); got.code != 0 {
 			return fmt.Errorf("%+v", got)
 		}
@@ -39,7 +39,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	w.checkRights()
 }
 
-// deploys creates the Deployment of config/default, although the controller runs as a process here.
+// deploys creates the Deployment of config/default for the controller process of the test.
 func (w *world) deploys() {
 	w.Helper()
 	_, err := w.Kubectl(w.Context(), "apply", "--server-side", "-f", filepath.Join(w.Dir(), "default.yaml"))
@@ -49,7 +49,7 @@ func (w *world) deploys() {
 	w.Must(err)
 }
 
-// troubles creates Gates with problems.
+// troubles creates Gates that each have a problem.
 func (w *world) troubles() {
 	w.Helper()
 	w.Create(w.Kustomization("apps"))
@@ -90,7 +90,7 @@ func (w *world) partOfThePoliciesIsGone() {
 	w.expect(w.gate("check"), 1, "error    ValidatingAdmissionPolicy gate-edit: no binding with the action Deny puts it in force: any user who may patch a Gate can change its spec\n         -> kubectl apply --server-side -f policies.yaml\n", "")
 }
 
-// checkRights runs check as users with fewer and fewer permissions.
+// checkRights runs check as users with fewer and fewer read permissions.
 func (w *world) checkRights() {
 	w.Helper()
 	_, err := w.Kubectl(w.Context(), "create", "clusterrolebinding", "dora-views", "--clusterrole=gate-viewer", "--user=dora")
@@ -112,7 +112,7 @@ func (w *world) checkRights() {
 	}
 }
 
-// version prints the versions of the controllers to users who may list Deployments, and only that of the plugin to others.
+// version runs version as a user who may list the Deployments of the controllers, and as one who may not.
 func (w *world) version() {
 	w.Helper()
 	w.shows("version")

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TestKubectlCompletesGates runs the real kubectl, which runs kubectl_complete-gate, a link to the plugin.
+// TestKubectlCompletesGates runs the real kubectl, which calls kubectl_complete-gate, a link to the plugin.
 func TestKubectlCompletesGates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -36,7 +36,7 @@ func TestKubectlCompletesGates(t *testing.T) {
 		"kubectl-gate __complete list --as mallory ''":              ":4\n",
 		"kubectl-gate __complete list --server http://127.0.0.1 ''": ":4\n",
 	} {
-		w.Eventually(line, func() error { // completion times out if the cluster is slow, and other tests keep it busy
+		w.Eventually(line, func() error { // completion returns no names if the cluster takes longer than a moment, and other tests keep it busy
 			got := w.shell("PATH=" + folder + ":$PATH " + line + " 2>/dev/null")
 			if got.code != 0 || want != "" && got.out != want || want == "" && !strings.Contains(got.out, w.Namespace+"\n") {
 				return fmt.Errorf("%+v, want %q", got, want)
@@ -46,7 +46,7 @@ func TestKubectlCompletesGates(t *testing.T) {
 	}
 }
 
-// TestTheProgramIsAPlugInOfFlux runs the program under the name that flux uses.
+// TestTheProgramIsAPlugInOfFlux calls the plugin as flux does.
 func TestTheProgramIsAPlugInOfFlux(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

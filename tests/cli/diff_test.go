@@ -34,25 +34,25 @@ func TestDiffComparesManifestsWithTheCluster(t *testing.T) {
 		code             int
 		want             string
 	}{
-		"the same":                     {plain + lunch, "", 0, same},
-		"only the exception":           {lunch, "", 0, same},
-		"only the gate":                {plain, "", 0, same},
-		"an exception that goes":       {plain, "--prune -l team=none", 0, same},
-		"an exception that is pruned":  {plain + strings.ReplaceAll(plain, "plain", "other"), "--prune", 1, "flux-system/plain" + noon + "closed opened default, was exception lunch"},
-		"a gate that is pruned":        {plain + lunch, "--prune", 1, "flux-system/other" + day + "gate no gate -"},
-		"a gate that comes":            {strings.ReplaceAll(plain, "plain", "new"), "", 1, "flux-system/new" + day + "no gate new gate -"},
-		"a default that changes":       {strings.ReplaceAll(plain, "opened", "closed"), "", 1, "flux-system/plain 2026-11-24T00:00:00Z 2026-11-24T10:00:00Z opened closed default, was default flux-system/plain 2026-11-24T11:00:00Z 2026-11-25T00:00:00Z opened closed default, was default"},
-		"an exception of another time": {strings.ReplaceAll(lunch, "T11:", "T12:"), "", 1, "flux-system/plain 2026-11-24T11:00:00Z 2026-11-24T12:00:00Z opened closed exception lunch, was default"},
+		"no change":                         {plain + lunch, "", 0, same},
+		"only the exception":                {lunch, "", 0, same},
+		"only the gate":                     {plain, "", 0, same},
+		"an exception outside the selector": {plain, "--prune -l team=none", 0, same},
+		"an exception that is pruned":       {plain + strings.ReplaceAll(plain, "plain", "other"), "--prune", 1, "flux-system/plain" + noon + "closed opened default, was exception lunch"},
+		"a gate that is pruned":             {plain + lunch, "--prune", 1, "flux-system/other" + day + "gate no gate -"},
+		"a new gate":                        {strings.ReplaceAll(plain, "plain", "new"), "", 1, "flux-system/new" + day + "no gate new gate -"},
+		"a default that changes":            {strings.ReplaceAll(plain, "opened", "closed"), "", 1, "flux-system/plain 2026-11-24T00:00:00Z 2026-11-24T10:00:00Z opened closed default, was default flux-system/plain 2026-11-24T11:00:00Z 2026-11-25T00:00:00Z opened closed default, was default"},
+		"an exception at another time":      {strings.ReplaceAll(lunch, "T11:", "T12:"), "", 1, "flux-system/plain 2026-11-24T11:00:00Z 2026-11-24T12:00:00Z opened closed exception lunch, was default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "gates.yaml")
 			w.Must(os.WriteFile(file, []byte(tc.manifests), 0o600))
 			got := w.gate(append(strings.Fields("diff --from 2026-11-24T00:00:00Z --days 1 -f "+file), strings.Fields(tc.flags)...)...)
-			said := strings.TrimSpace(got.out)
+			printed := strings.TrimSpace(got.out)
 			if tc.want != same {
-				said = w.rows(got.out)
+				printed = w.rows(got.out)
 			}
-			if said != tc.want || got.code != tc.code || got.errOut != "" {
+			if printed != tc.want || got.code != tc.code || got.errOut != "" {
 				t.Errorf("%+v\nwant %s", got, tc.want)
 			}
 		})
@@ -71,7 +71,7 @@ func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
 		w.Must(os.WriteFile(filepath.Join(folder, state+".yaml"), []byte(kindGate+"metadata: {name: production}\nspec: {default: "+state+"}\n"), 0o600))
 	}
 	for _, flags := range []string{"", "--prune"} {
-		diff := func(state, days string) said {
+		diff := func(state, days string) output {
 			return w.gate(strings.Fields("diff -f " + filepath.Join(folder, state+".yaml") + " --days " + days + " " + flags)...)
 		}
 		for _, state := range []string{"opened", "closed"} {
@@ -80,7 +80,7 @@ func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
 			}
 		}
 		if got := diff("opened", "5"); got.code != 1 || strings.Count(got.out, "closed   opened   default, was default\n") != 1 {
-			t.Errorf("after it: %+v", got)
+			t.Errorf("after the request: %+v", got)
 		}
 	}
 }

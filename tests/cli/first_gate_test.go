@@ -42,7 +42,7 @@ func newNewcomer(t *testing.T) *newcomer {
 	return &newcomer{w, t.TempDir(), server.URL("podinfo")}
 }
 
-// atNoon sets the time zone of the Gate in a file so that it is noon there, long before its close periods.
+// atNoon sets the time zone of the Gate in a file so that it is noon there, and moves its close periods to the far future.
 func (n *newcomer) atNoon(file string) {
 	n.Helper()
 	path := filepath.Join(n.folder, file)
@@ -52,7 +52,7 @@ func (n *newcomer) atNoon(file string) {
 	n.Must(os.WriteFile(path, []byte(strings.NewReplacer("timeZone: Europe/Oslo", zone, `"202`, `"209`).Replace(string(manifest))), 0o600))
 }
 
-// reads follows blocks of a page, with the local repository.
+// reads follows the blocks of a page.
 func (n *newcomer) reads(blocks ...markdown.Block) {
 	n.Helper()
 	for _, b := range blocks {
@@ -70,7 +70,7 @@ func TestTheFirstGateIsWhatThePageShows(t *testing.T) {
 	n.reads(n.blocksOf("start/first-gate.md")...)
 	for _, kind := range []string{"gates", "kustomizations,gitrepositories", "configmap/podinfo"} {
 		n.Eventually(kind+" are gone", func() error {
-			if got := n.shell("kubectl get --ignore-not-found -o name " + kind); got != (said{}) {
+			if got := n.shell("kubectl get --ignore-not-found -o name " + kind); got != (output{}) {
 				return fmt.Errorf("%+v", got)
 			}
 			return nil
@@ -89,7 +89,7 @@ func TestTheReadmeShowsTheFirstGate(t *testing.T) {
 	}
 	page := n.blocksOf("start/first-gate.md")
 	if len(shown) != 3 || shown[0] != page[2] {
-		t.Fatalf("the README has %d blocks, its Gate is\n%s\nand that of the page is\n%s", len(shown), shown[0].Text, page[2].Text)
+		t.Fatalf("the README has %d blocks, its Gate is\n%s\nbut the page has\n%s", len(shown), shown[0].Text, page[2].Text)
 	}
 	n.reads(page[0], page[1], shown[0], shown[1])
 	n.isHeldBy(harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", n.Key("apps")), "production")

@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// publish publishes a revision of the artifact apps, which contains a ConfigMap with the revision.
+// publish replaces the content of the artifact apps with a ConfigMap of a revision.
 func (w *world) publish(revision string) {
 	w.Helper()
 	config := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: apps\n  namespace: %s\ndata:\n  revision: %s\n", w.Namespace, revision)
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("apps"), revision, map[string]string{"apps.yaml": config}))
 }
 
-// published creates the Kustomization apps and waits until it has applied revision v1 of the artifact.
+// published returns the Kustomization apps, which has applied revision v1 of the artifact.
 func (w *world) published() *unstructured.Unstructured {
 	w.Helper()
 	w.publish("v1")
@@ -35,13 +35,14 @@ func (w *world) applies(obj *unstructured.Unstructured, revision string) {
 			return err
 		}
 		if got, _, _ := unstructured.NestedString(obj.Object, "status", "lastAppliedRevision"); got != revision {
-			return fmt.Errorf("it has applied %q", got)
+			return fmt.Errorf("got revision %q", got)
 		}
 		return nil
 	})
 }
 
-// isHeldBy waits until the annotation of an object names Gates, given without their namespace, and its condition Approved is False.
+// isHeldBy waits until an object is held by Gates, which its annotation must name without the namespace, and until its condition reports
+// that.
 func (w *world) isHeldBy(obj *unstructured.Unstructured, gates string) {
 	w.Helper()
 	w.Eventually(obj.GetName()+" is held", func() error {

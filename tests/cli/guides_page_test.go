@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePageOnHotfixesShowsWhatHappens moves the freeze of the page to the present.
+// TestThePageOnHotfixesShowsWhatHappens runs the page during its freeze.
 func TestThePageOnHotfixesShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
@@ -55,7 +55,7 @@ func TestThePageOnNightsWorksAsWritten(t *testing.T) {
 	w.Decided(w.ReadGate("off-hours"))
 }
 
-// appliesItsOwn creates a Kustomization that applies an artifact with the same name.
+// appliesItsOwn creates a Kustomization that applies the artifact of the same name.
 func (w *world) appliesItsOwn(name string) {
 	w.Helper()
 	w.staged(name, "v1", "ConfigMap")
@@ -67,7 +67,7 @@ func (w *world) appliesItsOwn(name string) {
 	w.applies(obj, "v1")
 }
 
-// staged publishes a revision of an artifact with one object of a kind.
+// staged publishes a revision of an artifact with an object of a kind.
 func (w *world) staged(name, revision, kind string) {
 	w.Helper()
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key(name), revision, map[string]string{
@@ -93,7 +93,7 @@ func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
 				w.Eventually("production is held", func() error {
 					obj := w.Kustomization("production")
 					if w.Read(obj); harness.HeldBy(obj) == "" {
-						return fmt.Errorf("it is not: %v", obj.Object["spec"])
+						return fmt.Errorf("it is not held: %v", obj.Object["spec"])
 					}
 					return nil
 				})
@@ -105,7 +105,7 @@ func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
 	}
 }
 
-// exceptionApprovalsPage runs docs/guides/approve-an-exception.md, and the commands in docs/guides/exceptions.md that need a cluster.
+// exceptionApprovalsPage runs docs/guides/approve-an-exception.md, and the part about write permissions of docs/guides/exceptions.md.
 func exceptionApprovalsPage(w *world) {
 	w.Decided(w.Gate("production", frozen()))
 	folder := w.TempDir()
@@ -119,7 +119,7 @@ func exceptionApprovalsPage(w *world) {
 		}
 	}
 	if len(commands) != 6 {
-		w.Fatalf("%d blocks with commands", len(commands))
+		w.Fatalf("the pages have %d blocks with commands", len(commands))
 	}
 	for _, b := range commands[:3] {
 		w.follows(folder, b)
@@ -134,7 +134,7 @@ func exceptionApprovalsPage(w *world) {
 	w.Opened("production", "True")
 }
 
-// opensInAnEmergency runs the commands in docs/guides/hotfix-in-a-freeze.md that open in an emergency, as a user with no other permissions.
+// opensInAnEmergency runs the section about emergencies of docs/guides/hotfix-in-a-freeze.md as a user with no other permissions.
 func opensInAnEmergency(w *world) {
 	spec := frozen()
 	spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
@@ -153,7 +153,7 @@ func (w *world) inNamespaceOf(page, text string) string {
 	return regexp.MustCompile(`(namespace: |-n )`+page+`\b`).ReplaceAllString(text, "${1}"+w.Namespace)
 }
 
-// The pages on certificates describe what takes weeks. The test applies their manifests and runs their commands.
+// The pages on certificates show processes that take weeks. This test runs only their manifests and commands.
 func TestTheCommandsOfThePagesOnCertificatesWork(t *testing.T) {
 	t.Parallel()
 	for page, tc := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// asked returns a world in which a user has opened the Gate staging and withdrawn the request.
-func asked(t *testing.T) *world {
+// requested returns a world in which a user has opened staging and closed it again.
+func requested(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
@@ -31,7 +31,7 @@ func asked(t *testing.T) *world {
 
 func TestHistoryForPrograms(t *testing.T) {
 	t.Parallel()
-	w := asked(t)
+	w := requested(t)
 	var list struct {
 		APIVersion, Kind string
 		Items            []map[string]any
@@ -68,7 +68,7 @@ func TestHistoryForPrograms(t *testing.T) {
 
 func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
 	t.Parallel()
-	w := asked(t)
+	w := requested(t)
 	w.expect(w.gate("close", "staging", "--reason", "=1+1"), 0, "closed", "")
 	rows, err := csv.NewReader(strings.NewReader(w.gate("history", "-o", "csv").out)).ReadAll()
 	if err != nil || rows[1][11] != "'=1+1" {
@@ -76,25 +76,25 @@ func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
 	}
 }
 
-// According to the page, the log keeps entries that the status no longer has.
+// As the page promises, the log keeps entries that are no longer in the status.
 func TestTheLogKeepsTheHistory(t *testing.T) {
 	t.Parallel()
-	w := asked(t)
+	w := requested(t)
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "audit.md"))
 	w.Must(err)
 	_, filter, ok := strings.Cut(string(page), "kubectl -n gating-system logs deployment/gating-controller | ")
 	filter, _, _ = strings.Cut(filter, "\n")
 	if !ok {
-		t.Fatal("the page has no command")
+		t.Fatal("the page shows no command")
 	}
 	want := []string{
 		"closed|Default||", "open|RequestAccepted|admin|hotfix, 1234", "opened|OpenRequested|admin|hotfix, 1234", "close|RequestWithdrawn|admin|", "closed|Default||",
 	}
-	w.Eventually("the log has all entries, which are written after the status", func() error {
+	w.Eventually("the log has all entries (they are written after the status)", func() error {
 		cmd := exec.CommandContext(w.Context(), "bash", "-o", "pipefail", "-c", filter)
 		log, err := os.Open(gating.Log)
 		w.Must(err)
-		defer log.Close() //nolint:errcheck // it is only read
+		defer log.Close() //nolint:errcheck // the file was opened only for reading
 		cmd.Stdin = log
 		lines, err := cmd.Output()
 		w.Must(err)

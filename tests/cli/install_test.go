@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md with an archive as in a release. It skips krew, and
-// replaces flux with a function that does the same.
+// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md on an archive like that of a release. It does not run
+// krew, and a function replaces flux.
 func TestThePlugInIsInstalledAsThePageSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

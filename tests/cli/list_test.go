@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// scene creates the Gates of the docs: production is closed outside its open periods and holds apps, and staging is open.
+// scene is a namespace with Gates as in the docs: production is closed outside its open periods and holds apps, staging is open.
 func (w *world) scene() {
 	w.Helper()
 	w.Create(w.Kustomization("apps"))
@@ -39,7 +39,7 @@ func TestWhatListPrintsCanBeApplied(t *testing.T) {
 	w.scene()
 	const production, staging = "gate.gating.toolkit.fluxcd.io/production configured\n", "gate.gating.toolkit.fluxcd.io/staging configured\n"
 	for command, want := range map[string]string{"list -o json": production + staging, "list -o yaml": production + staging, "status production -o json": production} {
-		w.Eventually(command, func() error { // repeat if the controller has written a status in between
+		w.Eventually(command, func() error { // repeated in case the controller writes a status in between
 			got := w.shell("kubectl gate " + command + " | kubectl apply --validate=strict -f -")
 			if out := strings.ReplaceAll(got.out, "unchanged", "configured"); out != want || got.code != 0 {
 				return fmt.Errorf("%+v", got)

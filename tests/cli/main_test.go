@@ -58,16 +58,16 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// program returns the path of the plugin.
+// program is the path of the plugin.
 func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
 
 // world is a namespace in which a user runs kubectl gate.
 type world struct {
 	*harness.World
 	kubeconfig string
-	// receivers is the URL at which the controller accepts webhooks.
+	// receivers is the address at which the controller accepts webhooks.
 	receivers string
-	// folder is where the commands of sections run. Empty means a new folder for each section.
+	// folder is where a reader runs commands. If it is empty, each section has its own folder.
 	folder string
 }
 
@@ -92,7 +92,7 @@ func (w *world) as(name string, groups ...string) *world {
 	return &world{World: w.World, kubeconfig: w.inNamespace(w.Person(name, groups...).Kubeconfig)}
 }
 
-// inNamespace returns the path of a copy of a kubeconfig whose namespace is that of the world.
+// inNamespace returns a copy of a kubeconfig with the namespace of the world.
 func (w *world) inNamespace(path string) string {
 	w.Helper()
 	config, err := clientcmd.LoadFromFile(path)
@@ -105,26 +105,26 @@ func (w *world) inNamespace(path string) string {
 	return file
 }
 
-// said is the output of a command, and its exit code.
-type said struct {
+// output is the printed text and the exit code of a command.
+type output struct {
 	out, errOut string
 	code        int
 }
 
 // gate runs kubectl gate with arguments.
-func (w *world) gate(args ...string) said {
+func (w *world) gate(args ...string) output {
 	w.Helper()
 	return w.run(exec.CommandContext(w.Context(), program(), args...))
 }
 
 // shell runs a command line.
-func (w *world) shell(command string) said {
+func (w *world) shell(command string) output {
 	w.Helper()
 	return w.run(exec.CommandContext(w.Context(), "bash", "-c", command))
 }
 
 // run runs a command as a user of the cluster.
-func (w *world) run(cmd *exec.Cmd) said {
+func (w *world) run(cmd *exec.Cmd) output {
 	w.Helper()
 	var out, errOut limited
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TZ=UTC", "NO_COLOR=", "TERM=xterm", "HOME="+cluster.Dir(),
@@ -137,7 +137,7 @@ func (w *world) run(cmd *exec.Cmd) said {
 	if err != nil && !errors.As(err, &exit) {
 		w.Fatal(err)
 	}
-	return said{string(out), string(errOut), cmd.ProcessState.ExitCode()}
+	return output{string(out), string(errOut), cmd.ProcessState.ExitCode()}
 }
 
 // limited collects the output of a command.

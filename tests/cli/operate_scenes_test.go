@@ -18,8 +18,8 @@ import (
 var calm = kustomization("apps") + kustomization("tools") + kustomization("gates") +
 	strings.Replace(gateOf("opened", "", "apps"), "name: production", "name: staging", 1) + gate("closed", "", "")
 
-// receiver returns the manifest of a GateReceiver that opens the Gate production. One of type generic closes it, because it cannot open.
-// more has further fields of the spec.
+// receiver returns a GateReceiver that opens the Gate production, or closes it for type generic, which cannot open. More fields can be
+// added to its spec.
 func receiver(name, kind, more string) string {
 	action := "open"
 	if kind == v1alpha1.GenericReceiver {
@@ -38,7 +38,7 @@ spec:
 %s`, name, kind, name, action, more)
 }
 
-// with returns a function that binds roles to a user and returns the world of that user.
+// with switches to a user with roles in the namespace.
 func with(name string, roles ...string) func(w *world) *world {
 	return func(w *world) *world {
 		for _, role := range roles {
@@ -56,7 +56,7 @@ func opensAs(name string) func(w *world) {
 	}
 }
 
-// tokens returns a function that creates the Secrets of receivers and waits until these are ready.
+// tokens creates the Secrets of receivers, and waits until their webhooks are accepted.
 func tokens(names ...string) func(w *world) {
 	return func(w *world) {
 		for _, name := range names {
@@ -86,7 +86,7 @@ func suspendedReceiver(w *world) {
 
 func isOpen(w *world) { w.Opened("production", metav1.ConditionTrue) }
 
-// passed checks that the waiting revision was applied, and that the object is held again.
+// passed expects that only the waiting revision was applied.
 func passed(w *world) {
 	apps := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("apps"))
 	w.applies(apps, "v2")
@@ -108,10 +108,10 @@ func putBack(w *world) {
 	})
 }
 
-// lockedAndDown lets the lock hold the Kustomization apps, and stops the controller.
+// lockedAndDown uses the lock to hold the Kustomization apps while no controller runs.
 func lockedAndDown(w *world) {
 	w.Must(w.InstallComponent(w.Context(), "lock"))
-	w.Eventually("the API server knows the GateLocks that the lock reads", func() error {
+	w.Eventually("the API server serves the GateLocks that the lock reads", func() error {
 		got := w.shell("kubectl create --dry-run=server -f - <<'EOT'\n" + strings.ReplaceAll(kustomization("apps"), "flux-system", w.Namespace) + "\nEOT")
 		if got.code != 0 {
 			return fmt.Errorf("%+v", got)
@@ -120,7 +120,7 @@ func lockedAndDown(w *world) {
 	})
 	w.applied(kustomization("apps") + gateOf("closed", "", "apps"))
 	holds("apps")(w)
-	w.Eventually("the lock lets no resume through", func() error {
+	w.Eventually("the lock reverts a resume", func() error {
 		got := w.shell("kubectl -n " + w.Namespace + ` patch kustomization/apps --type=merge -p '{"spec":{"suspend":false}}' --dry-run=server -o jsonpath={.spec.suspend}`)
 		if got.out != "true" {
 			return fmt.Errorf("%+v", got)
@@ -130,7 +130,7 @@ func lockedAndDown(w *world) {
 	w.Must(theOperated.gating.Stop())
 }
 
-// goesOn checks that a resumed object is not held again when the controller runs again.
+// goesOn expects that a resumed object is not held again when the controller runs again.
 func goesOn(w *world) {
 	apps := w.Kustomization("apps")
 	free := func() error {
@@ -139,7 +139,7 @@ func goesOn(w *world) {
 		}
 		return nil
 	}
-	w.Eventually("the API server has noticed that the bindings are gone", func() error {
+	w.Eventually("the API server no longer enforces the deleted bindings", func() error {
 		err := free()
 		if err != nil {
 			w.shell("kubectl -n " + w.Namespace + ` patch kustomization/apps --type=merge -p '{"spec":{"suspend":null}}'`)
@@ -154,11 +154,11 @@ func goesOn(w *world) {
 		}
 		return nil
 	})
-	w.Throughout(2*time.Second, "it goes on", free)
+	w.Throughout(2*time.Second, "it stays released", free)
 	w.unlocks()
 }
 
-// unlocks removes the rest of the lock.
+// unlocks deletes the rest of the lock.
 func (w *world) unlocks() {
 	w.Helper()
 	w.ok("kubectl delete --ignore-not-found -k %s/config/lock", harness.Root())
@@ -182,7 +182,7 @@ func isFrozen(w *world) {
 	}
 }
 
-// inAnIncident does what the sections before the one on undoing it have done.
+// inAnIncident does what the sections before the one about the undo describe.
 func inAnIncident(w *world) {
 	deploysFlux(w)
 	w.expect(w.gate("freeze", "staging", "--for", "4h", "--reason", "incident 77"), 0, "", "")
@@ -203,19 +203,19 @@ func asBefore(w *world) {
 	w.unlocks()
 }
 
-// cleared removes the objects that other sections have left.
+// cleared deletes the objects of other sections.
 func cleared(w *world) {
 	w.ok("kubectl delete gateexceptions --all -A && kubectl delete gates --all -A")
 }
 
-// down stops the controller after it has held apps and tools.
+// down waits until the controller holds its targets, and stops it.
 func down(w *world) {
 	holds("apps")(w)
 	holds("tools")(w)
 	w.Must(theOperated.gating.Stop())
 }
 
-// lastIsReleased starts the controller again. It must release what a Gate held that was deleted.
+// lastIsReleased starts the controller again. It must release the target of the deleted Gate.
 func lastIsReleased(w *world) {
 	theOperated.starts()
 	tools := w.Kustomization("tools")
@@ -227,7 +227,7 @@ func lastIsReleased(w *world) {
 	})
 }
 
-// inLog returns an error unless one line of a file contains all texts.
+// inLog returns an error unless a line of a file contains all texts.
 func inLog(path string, texts ...string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -244,5 +244,5 @@ func inLog(path string, texts ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no line of %s has %q", path, texts)
+	return fmt.Errorf("no line of %s contains %q", path, texts)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// guardedScenes are the scenes for sections of the pages for operators that need the policies, a controller with leader election, or no
-// controller.
+// guardedScenes are the scenes of the pages for operators. They need the policies, or a controller that elects a leader, or no controller.
 var guardedScenes = map[string]map[string]scene{
 	"troubleshooting-requests": {
 		"My request waits":               {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", ""), who: with("alice", "gate-opener")},
@@ -53,7 +52,7 @@ var guardedScenes = map[string]map[string]scene{
 	},
 }
 
-// operated is a cluster with the policies, webhooks and a controller that can be stopped. Its API server has the audit policy of
+// operated is a cluster with the policies, webhooks and a controller that may be stopped. Its API server has the audit policy of
 // docs/operate/audit.md.
 type operated struct {
 	*harness.ControlPlane
@@ -62,7 +61,7 @@ type operated struct {
 	auditLog string
 }
 
-// theOperated is the one of the running test.
+// theOperated is the cluster of the running test.
 var theOperated *operated
 
 func newOperated(t *testing.T) *operated {
@@ -103,7 +102,7 @@ func (o *operated) starts() {
 	o.t.Cleanup(func() { _ = o.gating.Stop() })
 }
 
-// world returns a new namespace of the cluster.
+// world returns a new namespace in the cluster.
 func (o *operated) world(t *testing.T) *world {
 	t.Helper()
 	w := newWorldOn(t, o.ControlPlane)
@@ -112,7 +111,7 @@ func (o *operated) world(t *testing.T) *world {
 	return w
 }
 
-// TestThePagesForOperatorsShowWhatHappens has its own control plane, because some sections remove parts of it.
+// TestThePagesForOperatorsShowWhatHappens has its own control plane, because some sections delete parts of the installation.
 func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 	t.Parallel()
 	o := newOperated(t)
@@ -126,7 +125,7 @@ func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 			}
 		}
 	}
-	// Between some sections of the next page, the controller does not run. The last page deploys two replicas.
+	// The controller is down between the first and the last section of the next page. The last section deploys two replicas.
 	for _, page := range []string{"troubleshooting-installation", "high-availability"} {
 		w := o.world(t)
 		for _, s := range sectionsOf(t, page) {
@@ -135,7 +134,7 @@ func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
 	}
 }
 
-// besideConfig copies the manifests to the folder in which the commands run.
+// besideConfig gives the reader a folder with the manifests.
 func besideConfig(w *world) {
 	w.folder = w.TempDir()
 	w.Must(os.CopyFS(filepath.Join(w.folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))
@@ -143,11 +142,11 @@ func besideConfig(w *world) {
 
 // audited checks that the audit log has the requests of earlier sections.
 func audited(w *world) {
-	w.Eventually("who opened is in the audit log", func() error { return inLog(theOperated.auditLog, `"username":"alice"`, `hotfix 1234`) })
-	w.Eventually("who was refused is in the audit log", func() error { return inLog(theOperated.auditLog, `"username":"edith"`, `"code":403`) })
+	w.Eventually("the audit log has the accepted request", func() error { return inLog(theOperated.auditLog, `"username":"alice"`, `hotfix 1234`) })
+	w.Eventually("the audit log has the refused request", func() error { return inLog(theOperated.auditLog, `"username":"edith"`, `"code":403`) })
 	content, err := os.ReadFile(theOperated.auditLog)
 	w.Must(err)
 	if strings.Contains(string(content), `"user":{"username":"system:serviceaccount:gating-system:gating-controller"`) {
-		w.Error("it has the writes of the controller")
+		w.Error("the audit log has writes of the controller")
 	}
 }

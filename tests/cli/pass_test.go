@@ -15,7 +15,7 @@ func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
 	for _, b := range w.blocksOf("guides/one-pass.md") {
 		if b.Language == "sh" {
 			w.publish("v3")
-			time.Sleep(time.Second) // the time of a pass is in whole seconds, and must be later than that of the last one
+			time.Sleep(time.Second) // the time has no fractions, and must be later than that of the last pass
 		}
 		w.follows(folder, b)
 		if b.Language == "sh" {

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// configMap returns the manifest of a ConfigMap.
+// configMap returns a manifest with a value.
 func configMap(name, data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: \"%s\"}\n", name, data)
 }
@@ -23,7 +23,8 @@ func secret(data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: secret}\nstringData: {password: %s}\n", data)
 }
 
-// heldChange creates a held Kustomization for which a revision with several changes waits. It returns the address of the artifacts.
+// heldChange creates a held Kustomization with a waiting revision that makes all kinds of changes. It returns the address of its
+// artifacts.
 func (w *world) heldChange() (sourceAddress string) {
 	w.Helper()
 	publish := func(revision string, files map[string]string) {
@@ -79,7 +80,7 @@ func TestPendingSaysWhatWouldChange(t *testing.T) {
 	printed := w.gate("pending", "--diff", "--source-address", address)
 	for _, secret := range []string{"old-password", "new-password", "b2xkLXBhc3N3b3Jk", "bmV3LXBhc3N3b3Jk"} {
 		if strings.Contains(printed.out, secret) {
-			t.Errorf("it prints a secret: %s", printed.out)
+			t.Errorf("the output contains a secret: %s", printed.out)
 		}
 	}
 	if printed.code != 0 || !strings.Contains(printed.out, "/data/key: \"one\" -> \"two\"\n") {
@@ -87,11 +88,11 @@ func TestPendingSaysWhatWouldChange(t *testing.T) {
 	}
 	goes := harness.Object("v1", "ConfigMap", w.Key("goes"))
 	if w.Read(goes); goes.GetUID() == "" {
-		t.Error("it deletes what it says it would")
+		t.Error("pending deleted the object that it lists")
 	}
 	w.open("production")
 	w.applies(w.Kustomization("apps"), "v2")
-	if got := w.gate("pending", "--diff", "--source-address", address); got != (said{"", "Nothing waits.\n", 0}) {
+	if got := w.gate("pending", "--diff", "--source-address", address); got != (output{"", "Nothing waits.\n", 0}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -113,7 +114,7 @@ func TestPendingReportsUnknownChanges(t *testing.T) {
 	if got := w.gate("pending", "--diff", "--source-address=localhost"); got.code != 2 || !strings.Contains(got.errOut, "it must be an address such as http://localhost:8080") {
 		t.Errorf("%+v", got)
 	}
-	// A user who may see everything but change nothing.
+	// A user who may read everything, but write nothing.
 	got := w.reader("looks", true, kustomizations, artifactsOf, "configmaps", "secrets").gate("pending", "--diff", "--source-address", address)
 	if got.code != exitIncomplete || !strings.Contains(got.out, "ConfigMap/"+w.Namespace+"/changes unknown: ") || !strings.Contains(got.out, "forbidden") {
 		t.Errorf("%+v", got)

@@ -18,8 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// pinned is a world with an OCI repository, a GatedSource that has pinned its first revision, and a Kustomization that applies this
-// revision.
+// pinned is a world with an OCI repository, a GatedSource that has pinned its first revision, and a Kustomization that applies it.
 type pinned struct {
 	*world
 	push func(text string)
@@ -58,16 +57,16 @@ func newPinned(t *testing.T) *pinned {
 // waitsFor waits until the condition Approved has the reason.
 func (p *pinned) waitsFor(g *v1alpha1.GatedSource, reason string) {
 	p.Helper()
-	p.Eventually("it waits", func() error {
+	p.Eventually("the condition has the reason", func() error {
 		p.Read(g)
 		if c := apimeta.FindStatusCondition(g.Status.Conditions, v1alpha1.ApprovedCondition); c == nil || c.Reason != reason {
-			return fmt.Errorf("it says %+v", c)
+			return fmt.Errorf("the condition is %+v", c)
 		}
 		return nil
 	})
 }
 
-// address returns the address of source-controller.
+// address is the address of source-controller.
 func (p *pinned) address() string {
 	p.Helper()
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "OCIRepository", p.Key("app"))
@@ -96,7 +95,7 @@ func TestPendingSaysWhatWouldChangeIfThePinMoved(t *testing.T) {
 		"  HelmRelease/chart in " + p.Namespace + "\n    unknown: no chart is rendered here\n",
 	} {
 		if !strings.Contains(got.out, want) {
-			t.Errorf("it does not print %q: %+v", want, got)
+			t.Errorf("the output lacks %q: %+v", want, got)
 		}
 	}
 	if got.code != exitIncomplete {
@@ -116,11 +115,11 @@ func TestPendingSaysWhatWouldChangeIfThePinMoved(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	if now := p.readPinned(); now != first {
-		t.Errorf("it is at %s", now)
+		t.Errorf("the pin is at %s", now)
 	}
 	p.open("nights")
 	p.waitsFor(p.g, v1alpha1.UpToDateReason)
-	if got := p.gate("pending"); got != (said{"", "Nothing waits.\n", 0}) {
+	if got := p.gate("pending"); got != (output{"", "Nothing waits.\n", 0}) {
 		t.Errorf("%+v", got)
 	}
 	history := p.gate("history", "source/app")
@@ -130,7 +129,7 @@ func TestPendingSaysWhatWouldChangeIfThePinMoved(t *testing.T) {
 	if all := listOf[v1alpha1.Promotion](p.world, "history", "source/app"); len(all) != 2 || all[0].Revision != waits || all[0].From != first || all[0].Reason != v1alpha1.GateOpenedReason {
 		t.Errorf("%+v", all)
 	}
-	p.needs("history source/NAME", func(who *world) said { return who.gate("history", "source/app") })
+	p.needs("history source/NAME", func(who *world) output { return who.gate("history", "source/app") })
 	p.expect(p.gate("history", "source/nothing"), exitError, "", `there is no gatedsource "nothing"`)
 }
 
@@ -150,7 +149,7 @@ func TestPendingListsWhatWaitsForApproval(t *testing.T) {
 	}
 }
 
-// readPinned returns the revision that is pinned.
+// readPinned returns the pinned revision.
 func (p *pinned) readPinned() string {
 	p.Helper()
 	p.Read(p.g)
@@ -160,5 +159,5 @@ func (p *pinned) readPinned() string {
 	return p.g.Status.Pinned.Revision
 }
 
-// short returns a revision in the form of tables.
+// short returns a revision as in tables.
 func short(revision string) string { return revision[:len("latest@sha256:12345678")] }

@@ -19,13 +19,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// waits returns the output of kubectl gate pending -o json.
+// waits returns the JSON items of kubectl gate pending.
 func (w *world) waits(args ...string) []explain.Waiting {
 	w.Helper()
 	return listOf[explain.Waiting](w, append([]string{"pending"}, args...)...)
 }
 
-// listOf runs a command with -o json and returns the items of the List. It checks the version and the kind of the List.
+// listOf runs a command with -o json and returns the items of the List, whose version and kind must be those of the docs.
 func listOf[T any](w *world, args ...string) []T {
 	w.Helper()
 	got := w.gate(append(args, "-o", "json")...)
@@ -63,7 +63,7 @@ func TestPendingHasTheRevisionThatWaitsUntilTheGateOpens(t *testing.T) {
 	}
 	w.open("production")
 	w.applies(apps, "v2")
-	if got := w.gate("pending"); got != (said{"", "Nothing waits.\n", 0}) {
+	if got := w.gate("pending"); got != (output{"", "Nothing waits.\n", 0}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -74,7 +74,7 @@ func TestPendingOmitsObjectsWithNothingNew(t *testing.T) {
 	apps := w.published()
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
 	w.isHeldBy(apps, "production")
-	if got := w.gate("pending"); got != (said{"", "Nothing new waits. 1 held, --all lists them.\n", 0}) {
+	if got := w.gate("pending"); got != (output{"", "Nothing new waits. 1 held, --all lists them.\n", 0}) {
 		t.Errorf("%+v", got)
 	}
 	if all := w.waits("--all"); len(all) != 1 || all[0].Reason != explain.NothingNew || all[0].Revision != "v1" {
@@ -101,7 +101,7 @@ func TestPendingSaysThatAHeldSourceIsNotFetched(t *testing.T) {
 	changes := func(from string) {
 		w.Eventually("the source is fetched", func() error {
 			if err := w.TryRead(source); err != nil || revision() == from {
-				return fmt.Errorf("it is at %q: %w", revision(), err)
+				return fmt.Errorf("the source is at %q: %w", revision(), err)
 			}
 			return nil
 		})
@@ -134,7 +134,7 @@ func TestPendingSaysSinceWhenARenewalIsDue(t *testing.T) {
 	}
 }
 
-// dueCertificate creates a held Certificate that expires in twenty days. Its renewal has been due for ten days.
+// dueCertificate creates a Certificate that a Gate holds. It expires in twenty days and was due ten days ago.
 func (w *world) dueCertificate(name string) *unstructured.Unstructured {
 	w.Helper()
 	c := harness.Object("cert-manager.io/v1", "Certificate", w.Key(name))
@@ -156,7 +156,7 @@ func TestPendingChoosesByLabelsAndPrintsNamesForKubectl(t *testing.T) {
 	apps := w.heldApps()
 	w.Must(w.Merge(apps, `{"metadata":{"labels":{"team":"payments"}}}`))
 	for selector, want := range map[string]string{"team=payments": "kustomization.kustomize.toolkit.fluxcd.io/apps\n", "team!=payments": ""} {
-		if got := w.gate("pending", "-l", selector, "-o", "name"); got != (said{want, "", 0}) {
+		if got := w.gate("pending", "-l", selector, "-o", "name"); got != (output{want, "", 0}) {
 			t.Errorf("%s: %+v", selector, got)
 		}
 	}

@@ -20,19 +20,19 @@ import (
 // columns is the width of the terminal in the picture.
 const columns = 112
 
-// colored matches a colored text, in the form that programs write to terminals.
+// colored matches a colored text in the output of a program.
 var colored = regexp.MustCompile("\x1b\\[([0-9]+)m([^\x1b]*)\x1b\\[0m")
 
 // inks has the colors of the picture, by SGR code.
 var inks = map[string]string{"31": "#ff8a80", "32": "#7ee787", "33": "#f2cc60", "1": "#ffffff", "2": "#8b949e", "": "#e6edf3"}
 
-// span draws a text from a column on, as wide as in a terminal.
+// span renders a text from a column on, as wide as in a terminal.
 func span(column, line int, ink, text string) string {
 	const letter, height = 8, 20
 	return fmt.Sprintf(`<text x="%d" y="%d" textLength="%d" fill="%s">%s</text>`+"\n", 16+letter*column, 60+height*line, letter*len([]rune(text)), ink, strings.ReplaceAll(html.EscapeString(text), " ", "\u00a0"))
 }
 
-// picture draws the output in a terminal.
+// picture renders the content of a terminal.
 func picture(shown string) string {
 	lines := strings.Split(strings.TrimRight(shown, "\n"), "\n")
 	var drawn strings.Builder
@@ -40,7 +40,7 @@ func picture(shown string) string {
 		column := 0
 		put := func(ink, text string) {
 			if inks[ink] == "" {
-				panic("there is no ink for color " + ink)
+				panic("no ink is defined for color " + ink)
 			}
 			if strings.TrimSpace(text) != "" {
 				drawn.WriteString(span(column, i, inks[ink], text))
@@ -60,8 +60,8 @@ func picture(shown string) string {
 		`<circle cx="20" cy="20" r="6" fill="#ff5f57"/><circle cx="40" cy="20" r="6" fill="#febc2e"/><circle cx="60" cy="20" r="6" fill="#28c840"/>` + "\n" + drawn.String() + "</svg>\n"
 }
 
-// wordsOf returns the words in a picture, without those that differ from day to day. It ignores truncated words, because the terminal
-// truncates them depending on the width of the times.
+// wordsOf returns the words of a picture, without those that differ each day. Where the terminal cuts a word depends on the width of the
+// times.
 func wordsOf(svg string) []string {
 	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>|[^\s\x{a0}]*…`).ReplaceAllString(svg, " "))
 	words := regexp.MustCompile(`[A-Za-z][A-Za-z/.:\[\]-]{2,}`).FindAllString(text, -1)
@@ -73,7 +73,7 @@ func TestThePictureOfATerminalIsWhatOneShows(t *testing.T) {
 	w := newWorld(t)
 	w.heldApps()
 	today := metav1.Now()
-	night, morning := today.UTC().Add(6*time.Hour).Format("15:00"), today.UTC().Add(13*time.Hour).Format("15:00") // closed now, regardless of the time of day
+	night, morning := today.UTC().Add(6*time.Hour).Format("15:00"), today.UTC().Add(13*time.Hour).Format("15:00") // closed at any time of the current day
 	from, until := metav1.NewTime(today.AddDate(0, 0, 3)), metav1.NewTime(today.AddDate(0, 0, 5))
 	w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{{Name: "nights", Start: &night, End: &morning}}})
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "audit", From: v1alpha1.NewDateTime(from.Time), Until: v1alpha1.NewDateTime(until.Time)}}}})
@@ -92,6 +92,6 @@ func TestThePictureOfATerminalIsWhatOneShows(t *testing.T) {
 	kept, err := os.ReadFile(path)
 	w.Must(err)
 	if got, want := wordsOf(string(kept)), wordsOf(drawn); !slices.Equal(got, want) || len(want) < 30 {
-		t.Errorf("docs/images/terminal.svg says\n%q\nand a terminal\n%q\nrun go test ./tests/cli -run Picture -update", got, want)
+		t.Errorf("docs/images/terminal.svg shows\n%q\nbut a terminal\n%q\nrun go test ./tests/cli -run Picture -update", got, want)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// guarded starts a separate control plane with config/policies, which would affect other tests.
+// guarded starts a control plane with config/policies, because the policies would affect other tests.
 func guarded(t *testing.T, args ...string) *harness.ControlPlane {
 	t.Helper()
 	c, err := harness.StartControlPlane(harness.CRDs...)
@@ -30,14 +30,14 @@ func guarded(t *testing.T, args ...string) *harness.ControlPlane {
 	return c
 }
 
-// inForce waits until the policies are in force: the stamps, the verbs, and the refusal of overlapping exceptions.
+// inForce waits until the policies are enforced: the stamps, the verbs, and exceptions that overlap.
 func (w *world) inForce() {
 	w.Helper()
 	at := func(name string) string {
 		return `{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateException","metadata":{"name":"` + name +
 			`"},"spec":{"gateRef":{"name":"probe"},"default":"opened","validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-02T00:00:00Z"}}`
 	}
-	says := func(want, command string) {
+	prints := func(want, command string) {
 		w.Helper()
 		w.Eventually(want, func() error {
 			if got := w.shell(command); !strings.Contains(got.out+got.errOut, want) {
@@ -46,11 +46,11 @@ func (w *world) inForce() {
 			return nil
 		})
 	}
-	says(v1alpha1.AuthorsAnnotation, "echo '"+at("probe")+"' | kubectl create -f - --dry-run=server -o yaml")
-	says("created", "echo '"+at("probe")+"' | kubectl create -f -")
-	says("gate-exception-overlap", "echo '"+at("other")+"' | kubectl create -f - --dry-run=server")
-	says("gate-exception-verb", "kubectl annotate gtex probe approve.gate.fluxcd.io/requestedAt=x --dry-run=server")
-	says("deleted", "kubectl delete gtex probe")
+	prints(v1alpha1.AuthorsAnnotation, "echo '"+at("probe")+"' | kubectl create -f - --dry-run=server -o yaml")
+	prints("created", "echo '"+at("probe")+"' | kubectl create -f -")
+	prints("gate-exception-overlap", "echo '"+at("other")+"' | kubectl create -f - --dry-run=server")
+	prints("gate-exception-verb", "kubectl annotate gtex probe approve.gate.fluxcd.io/requestedAt=x --dry-run=server")
+	prints("deleted", "kubectl delete gtex probe")
 }
 
 // may binds a ClusterRole to a user in the namespace.
@@ -60,23 +60,23 @@ func (w *world) may(who, role string) {
 	w.Must(err)
 }
 
-// TestWithThePolicies has one control plane for all tests that need the policies.
+// TestWithThePolicies runs all tests that need the policies on one control plane.
 func TestWithThePolicies(t *testing.T) {
 	t.Parallel()
 	c := guarded(t)
 	first := newWorldOn(t, c)
 	first.inForce()
 	for name, test := range map[string]func(*world){
-		"an exception is approved by others, and each is told how many there are": approvals,
-		"an exception opens a freeze, from the command alone":                     exceptions,
-		"the page on approvals is what happens":                                   approvalsPage,
-		"the page on approvals of exceptions is what happens":                     exceptionApprovalsPage,
-		"the page on hotfixes has an emergency":                                   opensInAnEmergency,
-		"only who may approve does":                                               approvalRights,
-		"only who may write exceptions does":                                      exceptRights,
-		"only who may open and close does":                                        requestRights,
-		"two people freeze for the same reason, and one thaws":                    sameFreeze,
-		"an unhandled request is kept when another one comes":                     replacesUnhandled,
+		"other users approve an exception, and the output shows the number of approvals": approvals,
+		"an exception opens a freeze, from the command alone":                            exceptions,
+		"the page on approvals matches the output":                                       approvalsPage,
+		"the page on approvals of exceptions matches the output":                         exceptionApprovalsPage,
+		"the emergency on the page on hotfixes":                                          opensInAnEmergency,
+		"permissions to approve":                                                         approvalRights,
+		"permissions to write exceptions":                                                exceptRights,
+		"permissions to open and close":                                                  requestRights,
+		"two people freeze for the same reason, and one thaws":                           sameFreeze,
+		"an unhandled request is kept when another one arrives":                          replacesUnhandled,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOn(t, c)
@@ -104,7 +104,7 @@ func approvals(w *world) {
 	w.expect(carol.gate("approve", "exception/hotfix"), 0, "approved by carol, 2 of 2 approvals, ", "")
 	w.expect(carol.gate("approve", "exception/hotfix"), exitError, "", "error: you, carol, have approved generation 1 already")
 	if got := carol.shell("kubectl-gate __complete approve '' 2>/dev/null"); got.out != "exception/\ngate/\nsource/\n:6\n" {
-		w.Errorf("it is approved already: %+v", got)
+		w.Errorf("an approved exception is completed: %+v", got)
 	}
 	w.Opened("production", "True")
 	_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "patch", "gtex", "hotfix", "--type=merge", `-p={"spec":{"ttlAfterExpired":"1h"}}`)
@@ -135,10 +135,10 @@ func approvalRights(w *world) {
 	w.may("alice", "gate-viewer")
 	w.may("alice", "gate-exception-editor")
 	w.expect(w.as("alice").gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), 0, "", "is created")
-	w.needs("approve exception/NAME", func(who *world) said { return who.gate("approve", "exception/hotfix") })
+	w.needs("approve exception/NAME", func(who *world) output { return who.gate("approve", "exception/hotfix") })
 }
 
-// The API server removes a reason that another user has given before, and thaw recognizes a freeze by its reason.
+// The API server removes a reason that another user has set before, and thaw identifies a freeze by its reason.
 func sameFreeze(w *world) {
 	w.Decided(w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))
 	for _, who := range []string{"fred", "ginger"} {
@@ -153,15 +153,15 @@ func requestRights(w *world) {
 	w.may("olaf", "gate-opener")
 	for _, args := range [][]string{{"status", "production"}, {"list", "--timeline"}, {"preview", "production"}} {
 		if got := w.as("olaf").gate(args...); got.code != 0 || strings.Contains(got.out+got.errOut, "gateexceptions") {
-			w.Errorf("%v by an opener: %+v", args, got)
+			w.Errorf("%v as a user who may only open: %+v", args, got)
 		}
 	}
-	w.needs("open", func(who *world) said { return who.gate("open", "production", "--for=1h", "--reason=hotfix") })
+	w.needs("open", func(who *world) output { return who.gate("open", "production", "--for=1h", "--reason=hotfix") })
 	if by := w.ReadGate("production").LatestRequest(); by == nil || by.RequestedBy != "open" {
-		w.Errorf("the API server has not stamped who it was: %+v", by)
+		w.Errorf("the API server has not stamped the user: %+v", by)
 	}
-	w.needs("close", func(who *world) said { return who.gate("close", "production", "--for=1h") })
-	w.needs("thaw", func(who *world) said {
+	w.needs("close", func(who *world) output { return who.gate("close", "production", "--for=1h") })
+	w.needs("thaw", func(who *world) output {
 		w.expect(w.gate("close", "production"), 0, "closed, close request", "")
 		return who.gate("reset", "production")
 	})
@@ -170,9 +170,9 @@ func requestRights(w *world) {
 func exceptRights(w *world) {
 	w.Decided(w.Gate("production", frozen()))
 	n := 0
-	except := func(args ...string) func(*world) said {
-		return func(who *world) said {
-			n++ // exceptions follow each other, so that none overlap
+	except := func(args ...string) func(*world) output {
+		return func(who *world) output {
+			n++ // one after the other, so that they do not overlap
 			return who.gate(append([]string{"exception", "production", fmt.Sprintf("--from=%dh", 2*n), "--for=1h"}, args...)...)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// blocksOf returns the blocks of a page, with the namespace of the world.
+// blocksOf returns the blocks of a page, for the namespace of the world.
 func (w *world) blocksOf(page string) []markdown.Block {
 	w.Helper()
 	blocks := markdown.BlocksOf(w, "docs/"+page)
@@ -23,13 +23,13 @@ func (w *world) blocksOf(page string) []markdown.Block {
 	return blocks
 }
 
-// writes writes a block to the file in its first line, below a folder.
+// writes writes a block to the file that its first line names, in a folder.
 func (w *world) writes(folder string, b markdown.Block) (name string) {
 	w.Helper()
 	first, rest, _ := strings.Cut(b.Text, "\n")
 	name, ok := strings.CutPrefix(first, "# ")
 	if !ok {
-		w.Fatalf("a manifest without the name of its file: %s", b.Text)
+		w.Fatalf("a manifest without a file name: %s", b.Text)
 	}
 	path := filepath.Join(folder, name)
 	w.Must(os.MkdirAll(filepath.Dir(path), 0o700))
@@ -38,7 +38,7 @@ func (w *world) writes(folder string, b markdown.Block) (name string) {
 }
 
 // in runs commands with bash in a folder, as GitHub does.
-func (w *world) in(folder, commands string) said {
+func (w *world) in(folder, commands string) output {
 	w.Helper()
 	shell := exec.CommandContext(w.Context(), "bash", "-e", "-c", commands)
 	shell.Dir = folder
@@ -50,7 +50,7 @@ var (
 	lastBlanks = regexp.MustCompile(`(?m) +$`)
 )
 
-// narrow returns a text without the widths of columns, which depend on the name of the namespace.
+// narrow returns a text without the padding of columns, which depends on the name of the namespace.
 func narrow(text string) string {
 	return manyBlanks.ReplaceAllString(lastBlanks.ReplaceAllString(text, ""), "  ")
 }
@@ -71,10 +71,10 @@ func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 			command, want, _ := strings.Cut(strings.TrimPrefix(b.Text, "$ "), "\n")
 			got := w.in(folder, command)
 			if narrow(got.out) != narrow(want) || got.errOut != "" {
-				t.Errorf("%s\nprints\n%s%s\nand the page has\n%s", command, got.out, got.errOut, want)
+				t.Errorf("%s\nprints\n%s%s\nbut the page shows\n%s", command, got.out, got.errOut, want)
 			}
 		case "sh":
-			if got := w.in(folder, b.Text); got != (said{}) {
+			if got := w.in(folder, b.Text); got != (output{}) {
 				t.Errorf("%s\n%+v", b.Text, got)
 			}
 		default:
@@ -88,7 +88,7 @@ func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
 	}
 }
 
-// workflow has the fields of a GitHub workflow that the test needs.
+// workflow has the fields of a GitHub workflow that matter here.
 type workflow struct {
 	On          map[string]any
 	Permissions map[string]string
@@ -107,7 +107,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	var flow workflow
 	for _, b := range append(w.blocksOf("guides/preview.md"), w.blocksOf("guides/pull-request-check.md")...) {
 		if b.Language == "yaml" && strings.HasPrefix(w.writes(root, b), ".github/") {
-			// YAML 1.1 reads the key on as true.
+			// YAML 1.1 parses the key on as true.
 			w.Must(yaml.UnmarshalStrict([]byte(strings.Replace(b.Text, "\non:", "\n\"on\":", 1)), &map[string]any{}))
 			w.Must(yaml.Unmarshal([]byte(strings.Replace(b.Text, "\non:", "\n\"on\":", 1)), &flow))
 		}
@@ -126,7 +126,7 @@ func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
 	if base.code != 0 {
 		t.Fatalf("%+v", base)
 	}
-	compared := func() said {
+	compared := func() output {
 		return w.in(root, "export KUBECONFIG=/nowhere BASE="+strings.TrimSpace(base.out)+"\ngit worktree remove --force ../base 2>/dev/null || true\nset -e\n"+compare.Run+"\ncat comment.md")
 	}
 	if got := compared(); got.code != 0 || !strings.Contains(got.out, "```\nNo gate changes its state from ") {

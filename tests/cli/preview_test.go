@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// hour has the flags for an hour of a Tuesday in the past.
+// hour are flags for an hour of a Tuesday in the past.
 var hour = strings.Fields("--from 2026-11-24T10:00:00Z --until 2026-11-24T11:00:00Z")
 
 // lunch creates an exception that closes a Gate for that hour.
@@ -29,7 +29,7 @@ func (w *world) lunch(name, of string) {
 	})
 }
 
-// rows returns the rows of a table without its headers and padding, with flux-system as the namespace.
+// rows returns the lines of a table without its headers and padding, with flux-system as the namespace.
 func (w *world) rows(out string) string {
 	_, rows, _ := strings.Cut(strings.ReplaceAll(out, w.Namespace, "flux-system"), "\n")
 	return strings.Join(strings.Fields(rows), " ")

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// beforePatch returns the address of an API server that calls a function once, before the first patch.
+// beforePatch returns the address of an API server proxy that calls do once, before the first patch of a Gate.
 func (w *world) beforePatch(do func()) string {
 	w.Helper()
 	transport, err := rest.TransportFor(w.Config)
@@ -33,7 +33,7 @@ func (w *world) beforePatch(do func()) string {
 	return front.URL
 }
 
-// Another user closes the Gate after thaw has read it and before thaw writes.
+// Another user closes the Gate manually after thaw has read it and before thaw writes it.
 func TestThawKeepsConcurrentCloseRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

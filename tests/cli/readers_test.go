@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// reader returns a user with the role gate-viewer in the namespace if viewer is set, who may also read resources there.
+// reader returns a user with the role gate-viewer in the namespace, with read access to resources there, or neither.
 func (w *world) reader(name string, viewer bool, resources ...string) *world {
 	w.Helper()
 	name += "-of-" + w.Namespace

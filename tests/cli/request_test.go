@@ -35,7 +35,7 @@ func TestFreezeAndThawShowWhatTheyDo(t *testing.T) {
 	}
 }
 
-// thaw must not open a Gate that another user has closed.
+// The user may not open a Gate that another user has closed.
 func TestThawKeepsOtherCloseRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -65,7 +65,7 @@ func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 		w.Must(err)
 	}
 	if got := viewer.gate("list", "-o", "name"); got.code != 0 || strings.Count(got.out, "\n") != 2 {
-		t.Errorf("a viewer sees %+v", got)
+		t.Errorf("for a viewer: %+v", got)
 	}
 	for _, tc := range []struct {
 		who  *world
@@ -85,7 +85,7 @@ func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 		}
 	}
 	if g := w.Opened("staging", "True"); len(g.Status.Memory.HandledRequests) > 0 {
-		t.Errorf("there is a request: %+v", g.Status.Memory.HandledRequests)
+		t.Errorf("a request was made: %+v", g.Status.Memory.HandledRequests)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
 	}
 	for _, name := range []string{"staging", "production"} {
 		if g := w.ReadGate(name); len(g.Status.Memory.HandledRequests) > 0 {
-			t.Errorf("there is a request of %s: %+v", name, g.Status.Memory.HandledRequests)
+			t.Errorf("a request on %s was made: %+v", name, g.Status.Memory.HandledRequests)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestIneffectiveRequestsAreReported(t *testing.T) {
 		"error: "+w.Namespace+"/production: the request is accepted, but it does not open the gate: close period freeze decides, which has override: Deny; to open it, change that period: kubectl edit gate production")
 	w.expect(w.gate("close", "staging"), exitError, "", "error: "+w.Namespace+"/staging: requests are not handled while spec.suspend is true\n")
 	if value, ok := w.ReadGate("staging").Annotations[v1alpha1.CloseRequestedAtAnnotation]; ok {
-		t.Errorf("it was asked at %s, which counts later", value)
+		t.Errorf("the refused request left %s, which would take effect later", value)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestThawWithdrawsOnlyTheFreeze(t *testing.T) {
 		want          string
 		state         v1alpha1.State
 	}{
-		"a shorter close of another": {
+		"a shorter close by another user": {
 			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen: another close request is in force, the close request of bob (migration)", v1alpha1.StateClosed,
 		},
 		"a reason that looks like a freeze": {
@@ -180,10 +180,10 @@ func TestThawWithdrawsOnlyTheFreeze(t *testing.T) {
 			got := w.gate("thaw")
 			g := w.ReadGate("staging")
 			if !strings.Contains(got.errOut, tc.want) || (tc.want == "") != (got.code == 0) || g.Status.LastTransition.State != tc.state {
-				t.Errorf("%+v, and the gate is %+v", got, g.Status.LastTransition)
+				t.Errorf("%+v, the last transition is %+v", got, g.Status.LastTransition)
 			}
 			if name == "a close that is planned" && (g.Status.NextTransition == nil || g.Status.NextTransition.State != v1alpha1.StateClosed) {
-				t.Errorf("the plan is lost: %+v", g.Status.Requests)
+				t.Errorf("the planned request is lost: %+v", g.Status.Requests)
 			}
 		})
 	}

@@ -16,13 +16,13 @@ import (
 // exitError is the exit code of a command that has done nothing.
 const exitError = 2
 
-// exitTimeout is the exit code of a command whose wait has timed out.
+// exitTimeout is the exit code of a command whose wait timed out.
 const exitTimeout = 124
 
-// exitIncomplete is the exit code of a command that has done only a part.
+// exitIncomplete is the exit code of a command that has succeeded only in part.
 const exitIncomplete = 3
 
-// frozen returns the spec of a Gate that is closed by default and has a close period for 20 days.
+// frozen returns a Gate that is closed by default, and in a close period for 20 days.
 func frozen() v1alpha1.GateSpec {
 	from, until := metav1.Now(), metav1.NewTime(metav1.Now().AddDate(0, 0, 20))
 	return v1alpha1.GateSpec{
@@ -31,10 +31,10 @@ func frozen() v1alpha1.GateSpec {
 	}
 }
 
-// rule is a rule of a role: verbs on resources, as for kubectl create role.
+// rule is a rule of a role: verbs on resources, as in kubectl create role.
 type rule struct{ verbs, resources string }
 
-// hasExactly gives a user these permissions in the namespace.
+// hasExactly grants a user exactly these permissions in the namespace.
 func (w *world) hasExactly(who string, rules ...rule) {
 	w.Helper()
 	for i, r := range rules {
@@ -46,14 +46,14 @@ func (w *world) hasExactly(who string, rules ...rule) {
 	}
 }
 
-// documented returns the permissions that a command needs according to docs/secure/permissions.md.
+// documented returns the permissions that docs/secure/permissions.md lists for a command.
 func (w *world) documented(command string) (rules []rule) {
 	w.Helper()
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "secure", "permissions.md"))
 	w.Must(err)
 	row := regexp.MustCompile("(?m)^\\| [^|]*`" + regexp.QuoteMeta(command) + "`[^|]* \\| ([^|]*) \\|").FindStringSubmatch(string(page))
 	if row == nil {
-		w.Fatalf("docs/secure/permissions.md does not say what %s needs", command)
+		w.Fatalf("docs/secure/permissions.md has no entry for %s", command)
 	}
 	if row[1] == "nothing" {
 		return nil
@@ -61,22 +61,22 @@ func (w *world) documented(command string) (rules []rule) {
 	for part := range strings.SplitSeq(row[1], "; ") {
 		verbs, resource, ok := strings.Cut(part, " on ")
 		if !ok {
-			w.Fatalf("docs/secure/permissions.md: what is %q?", part)
+			w.Fatalf("docs/secure/permissions.md: cannot parse %q", part)
 		}
 		rules = append(rules, rule{strings.NewReplacer("`", "", " ", "").Replace(verbs), resource + "." + v1alpha1.GroupVersion.Group})
 	}
 	return rules
 }
 
-// needs runs a command as a user with exactly the documented permissions, and as users who lack one of them. For those, the error must name
-// the missing verb and the resource in one line.
-func (w *world) needs(command string, run func(who *world) said) {
+// needs runs a command as a user with exactly the documented permissions, and as users who lack one of them. The command must print the
+// missing verb and resource in one line.
+func (w *world) needs(command string, run func(who *world) output) {
 	w.Helper()
 	rules := w.documented(command)
 	prefix := regexp.MustCompile("[^a-z]+").ReplaceAllString(command, "-")
 	w.hasExactly(prefix, rules...)
 	if got := run(w.as(prefix)); got.code != 0 {
-		w.Errorf("%s with all that is documented: %+v", command, got)
+		w.Errorf("%s with all documented permissions: %+v", command, got)
 	}
 	for i, r := range rules {
 		for verb := range strings.SplitSeq(r.verbs, ",") {
@@ -97,8 +97,8 @@ func (w *world) needs(command string, run func(who *world) said) {
 	}
 }
 
-// expect checks the exit code of a command, and that its output contains the texts.
-func (w *world) expect(got said, code int, out, errOut string) {
+// expect fails unless a command has ended with an exit code and printed the texts.
+func (w *world) expect(got output, code int, out, errOut string) {
 	w.Helper()
 	if got.code != code || !strings.Contains(got.out, out) || !strings.Contains(got.errOut, errOut) {
 		w.Errorf("exit %d\n%s%swant exit %d, %q on standard output and %q on standard error", got.code, got.out, got.errOut, code, out, errOut)

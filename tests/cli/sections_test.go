@@ -16,12 +16,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// section is a section of a page of docs/operate.
+// section is a section of a page of docs/operate: its heading, and the text below it.
 type section struct{ heading, text string }
 
 var aHeading = regexp.MustCompile(`(?m)^##+ (.*)\n`)
 
-// sectionsOf returns the sections of a page that have blocks.
+// sectionsOf returns the sections of a page that have commands.
 func sectionsOf(t testing.TB, page string) (sections []section) {
 	t.Helper()
 	content, err := os.ReadFile(pathOf(page))
@@ -46,17 +46,17 @@ func pathOf(page string) string {
 	return filepath.Join(harness.Root(), "docs", "operate", page+".md")
 }
 
-// scene is the state in which a section is run.
+// scene is the state in which a reader runs a section.
 type scene struct {
 	// has contains the manifests to create in flux-system.
 	has string
 	// first runs before the commands of the section.
 	first func(w *world)
-	// who returns the world of the user who runs the commands, nil for admin.
+	// who returns the world of the reader. The default is admin.
 	who func(w *world) *world
 	// then checks what the section has done.
 	then func(w *world)
-	// skip is a text in blocks that another test runs.
+	// skip is a text in the commands that another test runs.
 	skip string
 }
 
@@ -79,7 +79,7 @@ func (s scene) plays(w *world, page string, of section) {
 	}
 }
 
-// applied applies manifests and waits until the controller has decided on the Gates.
+// applied applies manifests and waits until the controller has decided on the Gates among them.
 func (w *world) applied(manifests string) {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), "scene.yaml")
@@ -95,8 +95,8 @@ func (w *world) applied(manifests string) {
 	}
 }
 
-// lives runs the blocks of a section in order. Each command must print what the page shows. The output of a command that changes nothing
-// may take a moment. With -update, the page is updated with the output.
+// lives runs the blocks of a section in order, as its reader does. Each command must print what the page shows. A command that only reads
+// may take a moment. With -update, the output is written to the page.
 func (w *world) lives(page string, of section, skip string) {
 	w.Helper()
 	folder := w.folder
@@ -124,12 +124,12 @@ func (w *world) lives(page string, of section, skip string) {
 	}
 }
 
-// follows runs blocks: it writes files and runs commands, which must print what the page shows.
+// follows follows blocks: it writes files and runs commands, which must print what the page shows.
 func (w *world) follows(folder string, blocks ...markdown.Block) {
 	w.Helper()
 	for _, b := range blocks {
 		switch {
-		case b.Language == "yaml" && strings.HasPrefix(b.Text, "# "): // other blocks are only examples
+		case b.Language == "yaml" && strings.HasPrefix(b.Text, "# "): // other manifests are only examples
 			w.writes(folder, b)
 		case b.Language == "sh":
 			code := 0
@@ -145,7 +145,7 @@ func (w *world) follows(folder string, blocks ...markdown.Block) {
 	}
 }
 
-// succeeds runs commands whose output the page does not show. If they change nothing, they may take a moment to succeed.
+// succeeds runs commands whose output the page does not show. Commands that only read may take a moment.
 func (w *world) succeeds(folder, commands string) {
 	w.Helper()
 	run := func() error {
@@ -161,12 +161,12 @@ func (w *world) succeeds(folder, commands string) {
 	}
 }
 
-// here replaces the namespace, the folder of the manifests and the URL of receivers on a page with those of the world.
+// here replaces the namespace, the tree and the receivers of the page with those of the world.
 func (w *world) here() *strings.Replacer {
 	return strings.NewReplacer("flux-system", w.Namespace, "-k config/", "-k "+harness.Root()+"/config/", "$GATING_URL", w.receivers)
 }
 
-// printsAll runs the commands of a block. It returns the commands as written on the page, with their output.
+// printsAll runs the commands of a block. It returns them as on the page, with their output.
 func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (text string) {
 	w.Helper()
 	written := docs.Commands(asWritten)
@@ -176,7 +176,7 @@ func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (te
 			printed := got.out + got.errOut
 			text = strings.ReplaceAll(printed, w.Namespace, "flux-system")
 			if steady(printed) != steady(c.Prints) {
-				return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", c.Text, printed, c.Prints)
+				return fmt.Errorf("%s\nprints\n%s\nbut the page shows\n%s", c.Text, printed, c.Prints)
 			}
 			return nil
 		}
@@ -184,7 +184,7 @@ func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (te
 		switch {
 		case *update:
 			if !c.Changes() {
-				time.Sleep(2 * time.Second) // wait until the output is stable
+				time.Sleep(2 * time.Second) // the page gets the final output
 			}
 			_ = run()
 		case c.Changes():
@@ -199,7 +199,7 @@ func (w *world) printsAll(folder string, b markdown.Block, asWritten string) (te
 	return text
 }
 
-// tidy returns a text without blanks at the ends of lines and empty lines at its end.
+// tidy returns a text without spaces at the ends of lines and empty lines at its end.
 func tidy(text string) string {
 	if text = strings.TrimRight(lastBlanks.ReplaceAllString(text, ""), "\n"); text == "" {
 		return ""
@@ -210,14 +210,14 @@ func tidy(text string) string {
 // passes matches the line about a pass that has not ended yet.
 var passes = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n?`)
 
-// steady returns docs.Stable of a text, without passes in progress.
+// steady is docs.Stable without unfinished passes.
 func steady(text string) string {
 	return strings.TrimSpace(passes.ReplaceAllString(docs.Stable(text), ""))
 }
 
 var pages sync.Mutex
 
-// rewrite replaces the text of a section in a page.
+// rewrite replaces the output of commands on a page.
 func rewrite(w *world, page, old, now string) {
 	w.Helper()
 	pages.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// days returns a period some days from now.
+// days returns a period that starts and ends some days from now.
 func days(name string, from, until int) v1alpha1.Period {
 	start, end := metav1.NewTime(time.Now().AddDate(0, 0, from)), metav1.NewTime(time.Now().AddDate(0, 0, until))
 	return v1alpha1.Period{Name: name, From: v1alpha1.NewDateTime(start.Time), Until: v1alpha1.NewDateTime(end.Time)}
@@ -115,10 +115,10 @@ func TestStatusIsTheGateItselfForPrograms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
-	if got := w.gate("status", "production", "-o", "jsonpath={.kind}/{.items[0].metadata.name}/{.items[0].status.lastTransition.period}"); got != (said{"List/production/freeze", "", 0}) {
+	if got := w.gate("status", "production", "-o", "jsonpath={.kind}/{.items[0].metadata.name}/{.items[0].status.lastTransition.period}"); got != (output{"List/production/freeze", "", 0}) {
 		t.Errorf("%+v", got)
 	}
-	if got := w.gate("status", "production", "-o", "name"); got != (said{"gate.gating.toolkit.fluxcd.io/production\n", "", 0}) {
+	if got := w.gate("status", "production", "-o", "name"); got != (output{"gate.gating.toolkit.fluxcd.io/production\n", "", 0}) {
 		t.Errorf("%+v", got)
 	}
 	if got := w.gate("status"); got.code != 2 || got.errOut != "error: name one gate; kubectl gate list shows all\n" {

@@ -13,13 +13,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// inTerminal runs kubectl gate in a pseudo-terminal and returns its output.
+// inTerminal runs kubectl gate in a pseudo-terminal and returns what the terminal shows.
 func (w *world) inTerminal(env []string, args ...string) string {
 	w.Helper()
 	return w.inTerminalOf(120, env, args...)
 }
 
-// inTerminalOf is like inTerminal, with a number of columns.
+// inTerminalOf runs kubectl gate in a pseudo-terminal with a number of columns.
 func (w *world) inTerminalOf(columns uint16, env []string, args ...string) string {
 	w.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -36,7 +36,7 @@ func (w *world) inTerminalOf(columns uint16, env []string, args ...string) strin
 	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TZ=UTC", "TERM=xterm", "NO_COLOR=", "HOME="+cluster.Dir()), env...)
 	w.Must(cmd.Start())
 	_ = slave.Close()
-	shown, _ := io.ReadAll(master) // it ends with an error when the last process closes the terminal
+	shown, _ := io.ReadAll(master) // reading ends with an error when the last process has closed the terminal
 	_ = cmd.Wait()
 	return string(shown)
 }
@@ -51,12 +51,12 @@ func TestColorsInATerminal(t *testing.T) {
 		args []string
 		want bool
 	}{
-		"by default":    {nil, nil, true},
-		"NO_COLOR":      {[]string{"NO_COLOR=1"}, nil, false},
-		"a dumb one":    {[]string{"TERM=dumb"}, nil, false},
-		"never":         {nil, []string{"--color=never"}, false},
-		"always":        {[]string{"NO_COLOR=1"}, []string{"--color=always"}, true},
-		"a wrong value": {nil, []string{"--color=blue"}, false},
+		"by default":      {nil, nil, true},
+		"NO_COLOR":        {[]string{"NO_COLOR=1"}, nil, false},
+		"a dumb terminal": {[]string{"TERM=dumb"}, nil, false},
+		"never":           {nil, []string{"--color=never"}, false},
+		"always":          {[]string{"NO_COLOR=1"}, []string{"--color=always"}, true},
+		"a wrong value":   {nil, []string{"--color=blue"}, false},
 	} {
 		shown := w.inTerminal(tc.env, append([]string{"list"}, tc.args...)...)
 		if strings.Contains(shown, green) != tc.want || strings.Contains(shown, "\x1b[") != tc.want {
@@ -64,10 +64,10 @@ func TestColorsInATerminal(t *testing.T) {
 		}
 	}
 	if got := w.gate("list"); strings.Contains(got.out, "\x1b[") {
-		t.Errorf("a pipe has colours: %q", got.out)
+		t.Errorf("a pipe has colors: %q", got.out)
 	}
 	if got := w.gate("list", "--color=always"); !strings.Contains(got.out, green) {
-		t.Errorf("a pipe has none although it wants them: %q", got.out)
+		t.Errorf("a pipe has no colors, but they were requested: %q", got.out)
 	}
 	if got := w.gate("list", "--color=blue"); got.code != 2 || !strings.Contains(got.errOut, "--color=blue") {
 		t.Errorf("%+v", got)
@@ -83,7 +83,7 @@ func TestWaitShowsItsProgressInATerminal(t *testing.T) {
 		t.Errorf("%q", shown)
 	}
 	if got := w.gate("close", "paced", "--wait"); got.code != 0 || strings.Contains(got.out+got.errOut, "[#") {
-		t.Errorf("a pipe has a bar: %+v", got)
+		t.Errorf("a pipe shows a progress bar: %+v", got)
 	}
 }
 

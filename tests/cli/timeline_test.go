@@ -24,7 +24,7 @@ func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
 		return strings.ReplaceAll(w.inTerminalOf(columns, nil, args...), "\r\n", "\n")
 	}
 	legend := "█ opened   ░ closed   ▒ both   | midnight UTC\n"
-	if got, want := w.gate("list", "--timeline", "--no-headers"), rows("production", "closed", "░", 77)+rows("web", "opened", "█", 77); got != (said{out: want}) {
+	if got, want := w.gate("list", "--timeline", "--no-headers"), rows("production", "closed", "░", 77)+rows("web", "opened", "█", 77); got != (output{out: want}) {
 		t.Errorf("%+v\nwant\n%s", got, want)
 	}
 	got := lines(80, "list", "--timeline", "--color", "never")
@@ -73,7 +73,7 @@ func TestATimelineRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 		"--timeline --days 0":            "error: --days 0: use a number from 1 to 366\n",
 		"--timeline --days 10000":        "error: --days 10000: use a number from 1 to 366\n",
 	} {
-		if got := w.gate(append([]string{"list"}, strings.Fields(args)...)...); got != (said{errOut: want, code: 2}) {
+		if got := w.gate(append([]string{"list"}, strings.Fields(args)...)...); got != (output{errOut: want, code: 2}) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what commands print into testdata, from where docs/reference/cli.md has it")
 
-// shows runs the commands in a file of testdata, each in a line that starts with "$ ", and checks that they print what the file has. Times
-// and the name of the namespace may differ: the file has flux-system.
+// shows runs the commands of a file in testdata, each in a line that begins with "$ ", and expects the output in the file. Times may
+// differ, and the namespace is flux-system in the file.
 func (w *world) shows(name string) {
 	w.Helper()
 	path := filepath.Join("testdata", name+".txt")
@@ -25,11 +25,11 @@ func (w *world) shows(name string) {
 		return
 	}
 	if docs.Stable(got) != docs.Stable(string(want)) {
-		w.Errorf("%s: the commands print\n%s\nand the file has\n%s", path, got, want)
+		w.Errorf("%s: the commands print\n%s\nbut the file has\n%s", path, got, want)
 	}
 }
 
-// transcript runs the commands in a text, each in a line that starts with "$ ", and returns them with their output.
+// transcript runs the commands of a text, each in a line that begins with "$ ", and returns them with their output.
 func (w *world) transcript(text string) string {
 	w.Helper()
 	var got strings.Builder

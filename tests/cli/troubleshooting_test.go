@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// symptoms has the scenes for sections of the pages on troubleshooting that need no policies and no other controller.
+// symptoms are the scenes of the pages on troubleshooting that need no policies and no other controller.
 var symptoms = map[string]map[string]scene{
 	"troubleshooting": {
 		"Start here": {first: func(w *world) { w.heldApps() }},
@@ -66,7 +66,7 @@ const (
 `
 )
 
-// kustomization returns the manifest of a Kustomization whose source does not exist.
+// kustomization returns a Kustomization whose source does not exist.
 func kustomization(name string) string {
 	return fmt.Sprintf(`---
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -80,7 +80,7 @@ spec:
 `, name)
 }
 
-// gate returns the manifest of the Gate production. more has further fields of its spec, and target is a target or empty.
+// gate returns the Gate production with additional fields in its spec, and its target unless that is empty.
 func gate(state, more, target string) string {
 	return fmt.Sprintf(`---
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
@@ -93,7 +93,7 @@ spec:
 `, state, more, target)
 }
 
-// gateOf returns the manifest of a Gate that governs a Kustomization.
+// gateOf returns a Gate that governs a Kustomization.
 func gateOf(state, more, name string) string {
 	return gate(state, more, fmt.Sprintf("{kind: Kustomization, name: %q}", name))
 }
@@ -134,8 +134,7 @@ func suspended(name string) func(w *world) {
 	}
 }
 
-// resumed returns a function that resumes the held Kustomization apps as flux resume does. The mode of its Gate decides whether it is held
-// again.
+// resumed resumes the Kustomization apps of a Gate with a mode that permits that.
 func resumed(policy v1alpha1.Mode) func(w *world) {
 	return func(w *world) {
 		apps := w.published()
@@ -166,10 +165,10 @@ func heldByAnother(w *world) {
 	w.expect(w.gate("open", "production", "--for", "1h"), 0, "", "")
 }
 
-// matchesNothing waits until the Gate reports that an entry matches nothing. That takes longer, because the objects may be created within a
-// minute.
+// matchesNothing waits until the Gate reports an entry that matches nothing. The report is delayed by a minute, in case a matching object
+// is about to be created.
 func matchesNothing(w *world) {
-	w.Must(harness.Eventually(w.Context(), 2*harness.Patience, "the gate says that an entry matches nothing", func() error {
+	w.Must(harness.Eventually(w.Context(), 2*harness.Patience, "the gate reports that an entry matches nothing", func() error {
 		if got := w.shell("kubectl get gates -n " + w.Namespace + " -o yaml"); !strings.Contains(got.out, v1alpha1.NoTargetsReason) {
 			return fmt.Errorf("%+v", got)
 		}
@@ -189,7 +188,7 @@ func closedTwice(w *world) {
 	w.expect(w.gate("freeze", "--for", "1h", "--reason", "incident 77"), 0, "", "")
 }
 
-// expiring creates a Certificate that the Gate no longer holds, because it is about to expire.
+// expiring creates a Certificate that the Gate can no longer hold.
 func expiring(w *world) {
 	c := harness.Object("cert-manager.io/v1", "Certificate", w.Key("www"))
 	c.Object["spec"] = map[string]any{"secretName": "www", "dnsNames": []any{"example.com"}, "issuerRef": map[string]any{"name": "ca"}}
@@ -203,13 +202,13 @@ func expiring(w *world) {
 	w.Decided(w.ReadGate("certificates"))
 }
 
-// later waits until a new object gets a later creation time than existing ones, because the API server stores whole seconds.
+// later waits until a new object gets a later creation time than existing ones: the API server stores whole seconds.
 func (w *world) later() {
 	w.Helper()
 	now := time.Now().Truncate(time.Second)
 	w.Eventually("it is a second later", func() error {
 		if !time.Now().Truncate(time.Second).After(now) {
-			return fmt.Errorf("it is %s", now)
+			return fmt.Errorf("the time is still %s", now)
 		}
 		return nil
 	})
@@ -230,7 +229,7 @@ func TestThePagesOnTroubleshootingShowWhatHappens(t *testing.T) {
 	}
 }
 
-// A reader must find each symptom on one page, and a test must run each command.
+// Each symptom must be in the index of one page, and each command must be tested.
 func TestTheIndexOfTroubleshootingHasEachSymptomAndEachIsTried(t *testing.T) {
 	t.Parallel()
 	index, err := os.ReadFile(pathOf("troubleshooting"))
@@ -244,7 +243,7 @@ func TestTheIndexOfTroubleshootingHasEachSymptomAndEachIsTried(t *testing.T) {
 		for _, s := range sectionsOf(t, page) {
 			headings = append(headings, s.heading)
 			if n := len(scenesOf(played, page, s.heading)); n != 1 {
-				t.Errorf("%s: %q is tried %d times", page, s.heading, n)
+				t.Errorf("%s: %q is tested %d times", page, s.heading, n)
 			}
 		}
 		for _, scenes := range played {

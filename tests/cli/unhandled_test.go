@@ -26,7 +26,7 @@ func (w *world) unhandled(name string) (value string) {
 	return value
 }
 
-// Without config/policies, a new request would overwrite the existing one.
+// Without config/policies, only the plugin protects the existing request.
 func TestUnhandledRequestsAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -36,9 +36,9 @@ func TestUnhandledRequestsAreNotReplaced(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if now := w.ReadGate("production").Annotations[v1alpha1.CloseRequestedAtAnnotation]; now != value {
-		t.Errorf("%q has replaced %q", now, value)
+		t.Errorf("%q replaced %q", now, value)
 	}
-	// Open requests have their own annotation.
+	// An open request has a separate annotation.
 	if got := w.gate("open", "production", "--for", "1m"); strings.Contains(got.errOut, "not requested") || w.ReadGate("production").Annotations[v1alpha1.OpenRequestedAtAnnotation] == "" {
 		t.Errorf("%+v", got)
 	}
@@ -52,6 +52,6 @@ func replacesUnhandled(w *world) {
 		w.Errorf("%+v", got)
 	}
 	if lines := w.ReadGate("production").Annotations[v1alpha1.UnhandledAnnotation]; !strings.HasPrefix(lines, "1\tclose\tannotation\t2026-11-26T10:00:00Z/2h\t") {
-		w.Errorf("the unhandled requests are %q", lines)
+		w.Errorf("got unhandled requests %q", lines)
 	}
 }

@@ -24,7 +24,7 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 	next := func(want string) {
 		t.Helper()
 		if !lines.Scan() || !strings.HasPrefix(strings.Join(strings.Fields(lines.Text()), " "), want) {
-			t.Fatalf("it prints %q, want %q", lines.Text(), want)
+			t.Fatalf("got line %q, want %q", lines.Text(), want)
 		}
 	}
 	next("NAME STATE REASON NEXT (UTC) HELD REQUESTED BY")
@@ -38,17 +38,17 @@ func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	at := regexp.MustCompile(`^staging +closed +close request +\S+ \S+ \((in )?[0-9]+s( ago)?\) `)
-	for lines.Scan() && !strings.Contains(lines.Text(), "opened   default") { // the request is in force until the next second, which may have passed when the row is printed
+	for lines.Scan() && !strings.Contains(lines.Text(), "opened   default") { // the request counts until the next second, which may be over when the row is printed
 		if !at.MatchString(lines.Text()) {
-			t.Fatalf("it prints %q", lines.Text())
+			t.Fatalf("got line %q", lines.Text())
 		}
 	}
 	w.Must(cmd.Process.Signal(os.Interrupt))
 	for lines.Scan() {
-		t.Errorf("it also prints %q", lines.Text())
+		t.Errorf("got another line %q", lines.Text())
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("watch ended with %v", err)
 	}
 }
 

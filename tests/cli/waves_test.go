@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// inWave creates a Kustomization in a wave. It applies the folder of the artifact with its name.
+// inWave creates a Kustomization in a wave that applies a folder of the artifact.
 func (w *world) inWave(name, wave string) {
 	w.Helper()
 	obj := w.Kustomization(name)
@@ -24,8 +24,7 @@ func (w *world) inWave(name, wave string) {
 	w.Create(obj)
 }
 
-// folders publishes a revision of the artifact with three folders, each with one object. The object in the folder of the canary has the
-// given kind.
+// folders publishes a revision of the artifact with one object per folder. The object of the canary has a kind.
 func (w *world) folders(revision, kind string) {
 	w.Helper()
 	files := map[string]string{}
@@ -94,7 +93,7 @@ func TestProceedRefusesWithoutAWaitingRelease(t *testing.T) {
 	}
 	w.expect(w.gate("proceed"), exitError, "", "error: name a gate\n")
 
-	// Its wave matches nothing, so the release stops. It continues when a user proceeds.
+	// The wave matches nothing: the release stops, and continues when a user proceeds.
 	w.expect(w.gate("open", "closed"), 0, "", "")
 	w.Eventually("the release has stopped", func() error {
 		if got := w.gate("list", "closed"); !strings.Contains(got.out, ", stopped at wave one") {

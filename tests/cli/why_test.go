@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// why returns the output of kubectl gate why -o json.
+// why returns the explanation of kubectl gate why as JSON.
 func (w *world) why(object string) explain.Explanation {
 	w.Helper()
 	return listOf[explain.Explanation](w, "why", object)[0]
@@ -41,7 +41,7 @@ func TestWhyKnowsKindsByAnyName(t *testing.T) {
 	for _, args := range [][]string{
 		{"ks/apps"}, {"Kustomization/apps"}, {"kustomizations", "apps"}, {"kustomization.kustomize.toolkit.fluxcd.io/apps"}, {"KUSTOMIZATION", "apps"},
 	} {
-		if got := w.gate(append([]string{"why"}, args...)...); got != (said{"No gate governs Kustomization " + w.Namespace + "/apps.\n", "", 0}) {
+		if got := w.gate(append([]string{"why"}, args...)...); got != (output{"No gate governs Kustomization " + w.Namespace + "/apps.\n", "", 0}) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
@@ -106,7 +106,7 @@ func TestWhySaysThatAGateInTheAnnotationDoesNotExist(t *testing.T) {
 	}
 	w.Eventually("it is released", func() error {
 		if w.Read(apps); harness.Suspended(apps) {
-			return errors.New("it is held")
+			return errors.New("it is still held")
 		}
 		return nil
 	})
