@@ -1,6 +1,5 @@
-// The demo shows the main job of the gating-controller with the real etcd,
-// kube-apiserver, kubectl and kustomize-controller, and checks what it shows.
-// It exits 0 only if every observation held.
+// The demo shows the main job of the gating-controller with the real etcd, kube-apiserver, kubectl and kustomize-controller, and verifies
+// what it shows. It exits 0 only if every observation held.
 package main
 
 import (
@@ -44,7 +43,7 @@ func main() {
 func run(ctx context.Context, keep bool) (err error) {
 	d := &demo{begin: time.Now()}
 	defer func() {
-		if stopErr := d.stop(); ctx.Err() == nil { // else somebody has ended it, who may have given the controllers much to do
+		if stopErr := d.stop(); ctx.Err() == nil { // otherwise the user has stopped the demo, perhaps while the controllers were busy
 			err = errors.Join(err, stopErr)
 		}
 	}()
@@ -67,14 +66,14 @@ func run(ctx context.Context, keep bool) (err error) {
 	return nil
 }
 
-// demo is a cluster with what the demo needs in it.
+// demo is a cluster with the objects of the demo.
 type demo struct {
 	begin     time.Time
 	cluster   *harness.ControlPlane
 	artifacts *harness.ArtifactServer
 	flux      *harness.Process
 	gating    *harness.Process
-	// page is the address of the pages of the controller.
+	// page is the address of the controller's web UI.
 	page string
 }
 
@@ -84,19 +83,19 @@ func (d *demo) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.artifacts = harness.StartArtifactServer()
-	d.say("kube-apiserver is up at %s", d.cluster.Config.Host)
+	d.printf("kube-apiserver is up at %s", d.cluster.Config.Host)
 	if err := d.cluster.Install(ctx); err != nil {
 		return err
 	}
 	if d.flux, err = d.cluster.StartKustomizeController(ctx); err != nil {
 		return err
 	}
-	d.say("kustomize-controller is ready")
+	d.printf("kustomize-controller is ready")
 	d.page = harness.FreeAddress()
 	if d.gating, err = d.cluster.StartGatingController(ctx, "--ui-addr="+d.page, "--ui-anonymous"); err != nil {
 		return err
 	}
-	d.say("gating-controller is ready")
+	d.printf("gating-controller is ready")
 	return nil
 }
 
@@ -111,7 +110,7 @@ func (d *demo) stop() error {
 	return errors.Join(err, d.cluster.Stop())
 }
 
-// showLogs prints the end of the controllers' logs, which are gone soon.
+// showLogs prints the end of the controllers' logs, which are deleted soon.
 func (d *demo) showLogs() {
 	for _, process := range []*harness.Process{d.gating, d.flux} {
 		content, err := os.ReadFile(process.Log)
@@ -126,9 +125,9 @@ func (d *demo) headline(text string) {
 	fmt.Printf("\n[%5.1fs] %s\n", time.Since(d.begin).Seconds(), text)
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) printf(format string, args ...any) {
 	fmt.Printf("         "+format+"\n", args...)
 }
 
-// client is that of the cluster's administrator.
+// client returns the client of the cluster administrator.
 func (d *demo) client() client.Client { return d.cluster.Client }

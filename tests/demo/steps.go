@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// timeout for what must happen.
+	// timeout bounds changes that must happen.
 	timeout = time.Minute
-	// patience for what must not happen; an open gate delivers in a fraction.
+	// patience is how long changes that must not happen are awaited. With an open gate they take a fraction of that.
 	patience = 5 * time.Second
-	// lead is how far ahead the period is that opens the gate.
+	// lead is the time until the period that opens the gate.
 	lead = 12 * time.Second
-	// window is how long the gate of the demo stays open by hand.
+	// window is the window of the manual open request.
 	window = 10 * time.Second
 )
 
@@ -68,7 +68,7 @@ func (d *demo) withoutGate(ctx context.Context) error {
 	return d.arrives(ctx, "v1")
 }
 
-// manifest is the gate of the demo; extra lines go to its spec.
+// manifest returns the gate of the demo. The extra lines are added to its spec.
 func manifest(extra string) string {
 	return fmt.Sprintf(`apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: Gate
@@ -101,8 +101,7 @@ func (d *demo) gateCloses(ctx context.Context) error {
 	return d.becomes(ctx, metav1.ConditionFalse, true)
 }
 
-// heldBack publishes a revision and watches that the one before stays, although
-// the reconciliation is requested as flux reconcile does it.
+// heldBack publishes a revision, requests a reconciliation as flux reconcile does, and expects that the previous revision stays.
 func (d *demo) heldBack(revision, stays string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := d.publish(ctx, revision); err != nil {
@@ -115,7 +114,7 @@ func (d *demo) heldBack(revision, stays string) func(context.Context) error {
 		if err := harness.Throughout(ctx, patience, "revision "+stays+" stays", d.applied(ctx, stays)); err != nil {
 			return err
 		}
-		d.say("observed for %s: the ConfigMap is still of revision %s", patience, stays)
+		d.printf("observed for %s: the ConfigMap is still of revision %s", patience, stays)
 		return d.plugin(ctx, "why", "kustomization/"+appKey.Name)
 	}
 }
@@ -135,7 +134,7 @@ func (d *demo) windowEnds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say("status.resetToDefaultAt is %s, now it is %s", g.Status.ResetToDefaultAt.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
+	d.printf("status.resetToDefaultAt is %s, now it is %s", g.Status.ResetToDefaultAt.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
 	return d.becomes(ctx, metav1.ConditionFalse, true)
 }
 
@@ -148,7 +147,7 @@ func (d *demo) scheduleOpens(ctx context.Context) error {
 `, from.Format(time.RFC3339), from.Add(time.Hour).Format(time.RFC3339)))); err != nil {
 		return err
 	}
-	if err := harness.Eventually(ctx, timeout, "the gate knows its next opening", func() error {
+	if err := harness.Eventually(ctx, timeout, "the status has the next opening", func() error {
 		g, err := d.gate(ctx)
 		if err == nil && (g.Status.NextTransition == nil || !g.Status.NextTransition.At.Time.Equal(from)) {
 			err = fmt.Errorf("status.nextTransition is %v", g.Status.NextTransition)
@@ -157,7 +156,7 @@ func (d *demo) scheduleOpens(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d.say("status.nextTransition: opened at %s by 'maintenance'", from.Format(time.RFC3339))
+	d.printf("status.nextTransition: opened at %s by 'maintenance'", from.Format(time.RFC3339))
 	if err := d.becomes(ctx, metav1.ConditionTrue, false); err != nil {
 		return err
 	}
@@ -167,22 +166,22 @@ func (d *demo) scheduleOpens(ctx context.Context) error {
 	return d.arrives(ctx, "v3")
 }
 
-// plugin is the path of the plug-in.
+// plugin is the path of the plugin.
 func plugin() string { return filepath.Join(harness.Root(), "bin", "kubectl-gate") }
 
 // plugin runs kubectl gate and shows what it prints.
 func (d *demo) plugin(ctx context.Context, args ...string) error {
-	d.say("$ kubectl gate %s", shown(args))
-	cmd := exec.CommandContext(ctx, plugin(), args...) //nolint:gosec // a program of ours
+	d.printf("$ kubectl gate %s", shown(args))
+	cmd := exec.CommandContext(ctx, plugin(), args...) //nolint:gosec // built from this repository
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.cluster.Kubeconfig)
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		d.say("%s", strings.TrimRight(line, "\n"))
+		d.printf("%s", strings.TrimRight(line, "\n"))
 	}
 	return err
 }
 
-// shown returns arguments as somebody writes them.
+// shown returns arguments as a user would type them.
 func shown(args []string) string {
 	quoted := make([]string, len(args))
 	for i, arg := range args {
@@ -193,10 +192,10 @@ func shown(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// publish makes a ConfigMap of a revision the content of the artifact.
+// publish replaces the content of the artifact with a ConfigMap of a revision.
 func (d *demo) publish(ctx context.Context, revision string) error {
 	content := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  namespace: %s\ndata:\n  revision: %s\n", appKey.Name, appKey.Namespace, revision)
-	d.say("published revision %s", revision)
+	d.printf("published revision %s", revision)
 	return d.artifacts.Publish(ctx, d.client(), appKey, revision, map[string]string{"app.yaml": content})
 }
 
@@ -218,7 +217,7 @@ func (d *demo) arrives(ctx context.Context, revision string) error {
 	if err := harness.Eventually(ctx, timeout, "revision "+revision+" arrives", d.applied(ctx, revision)); err != nil {
 		return err
 	}
-	d.say("observed: the ConfigMap is of revision %s after %.1fs", revision, time.Since(begin).Seconds())
+	d.printf("observed: the ConfigMap is of revision %s after %.1fs", revision, time.Since(begin).Seconds())
 	return nil
 }
 
@@ -227,8 +226,7 @@ func (d *demo) gate(ctx context.Context) (*v1alpha1.Gate, error) {
 	return g, d.client().Get(ctx, gateKey, g)
 }
 
-// becomes waits until the gate has a state and the target follows it, and shows
-// both.
+// becomes waits until the gate has a state and the target follows it, and prints both.
 func (d *demo) becomes(ctx context.Context, opened metav1.ConditionStatus, suspended bool) error {
 	app := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", appKey)
 	err := harness.Eventually(ctx, timeout, fmt.Sprintf("Opened is %s", opened), func() error {
@@ -253,19 +251,19 @@ func (d *demo) becomes(ctx context.Context, opened metav1.ConditionStatus, suspe
 	if err != nil {
 		return err
 	}
-	d.say("observed: spec.suspend of the Kustomization is %v", suspended)
+	d.printf("observed: spec.suspend of the Kustomization is %v", suspended)
 	table, err := d.kubectl(ctx, "get", "gate", gateKey.Name)
 	if err != nil {
 		return err
 	}
-	d.say("%s", strings.ReplaceAll(strings.TrimSpace(table), "\n", "\n         "))
+	d.printf("%s", strings.ReplaceAll(strings.TrimSpace(table), "\n", "\n         "))
 	return nil
 }
 
-// kubectl shows and runs a command.
+// kubectl prints and runs a command.
 func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 	if args[0] != "apply" {
-		d.say("$ kubectl %s", strings.Join(args, " "))
+		d.printf("$ kubectl %s", strings.Join(args, " "))
 	}
 	return d.cluster.Kubectl(ctx, append([]string{"--namespace", gateKey.Namespace}, args...)...)
 }
