@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Command is a command of a console block, with what the page shows that it prints.
+// Command is a command of a console block, with its output on the page.
 type Command struct{ Text, Prints string }
 
 // Commands returns the commands of a console block.
@@ -33,8 +33,8 @@ var (
 	repeats   = regexp.MustCompile(` \(x[0-9]+ over [^)]*\)`)
 )
 
-// Stable returns a text without what differs each time: times, versions, commits, identifiers, and the width of columns, which depends on
-// them.
+// Stable returns a text without the parts that differ each time: times, versions, commits, identifiers, and the width of columns, which
+// depends on them.
 func Stable(text string) string {
 	text = versions.ReplaceAllString(ids.ReplaceAllString(text, "<id>"), "<version>")
 	text = instants.ReplaceAllString(commits.ReplaceAllString(text, "<commit>"), "<time>")

@@ -1,4 +1,4 @@
-// Package docs runs the commands that pages show, as their readers do, and compares what they print with what the pages show.
+// Package docs runs the commands on pages, as a reader would, and compares their output with the pages.
 package docs
 
 import (
@@ -22,13 +22,13 @@ import (
 type Reader struct {
 	// Kubeconfig is the path of the user's kubeconfig.
 	Kubeconfig string
-	// Folder is where commands run. A Session without one has a new folder with a copy of config.
+	// Folder is where commands run. A Session without one creates a folder with a copy of config.
 	Folder string
-	// Path has folders that come before those of the tools in PATH.
+	// Path has folders that precede those of the tools in PATH.
 	Path []string
-	// Env has more variables, as NAME=VALUE.
+	// Env has additional variables, as NAME=VALUE.
 	Env []string
-	// Words replaces words of the page by those of the test, nil for none.
+	// Words replaces words of the page with those of the test, nil for none.
 	Words *strings.Replacer
 }
 
@@ -41,13 +41,13 @@ func (r Reader) command(ctx context.Context, name string, args ...string) *exec.
 	return cmd
 }
 
-// Bash runs a script, and returns what it prints. It ends at the first command that fails.
+// Bash runs a script and returns its output. It stops at the first command that fails.
 func (r Reader) Bash(ctx context.Context, script string) (string, error) {
 	out, err := r.command(ctx, "bash", "-euo", "pipefail", "-c", script).CombinedOutput()
 	return string(out), err
 }
 
-// Session is the shell of a reader. Its variables last from one block to the next. It ends at the first command that fails.
+// Session is the shell of a reader. Its variables last from one block to the next. It stops at the first command that fails.
 type Session struct {
 	Reader
 	testing.TB
@@ -82,11 +82,11 @@ func Start(t testing.TB, r Reader) *Session {
 		t.Fatal(err)
 	}
 	_ = writes.Close()
-	t.Cleanup(func() { _ = s.shell.Wait() }) // the end of its context has ended it
+	t.Cleanup(func() { _ = s.shell.Wait() }) // the end of the context has terminated it
 	return s
 }
 
-// Run runs commands, and returns what they print.
+// Run runs commands and returns their output.
 func (s *Session) Run(commands string) (string, error) {
 	if _, err := fmt.Fprintf(s.input, "{\n%s\n} > '%s' 2>&1 < /dev/null\necho >&3\n", commands, s.output); err != nil {
 		return "", fmt.Errorf("the shell has ended: %w", err)
@@ -102,12 +102,12 @@ func (s *Session) Run(commands string) (string, error) {
 	return string(raw), err
 }
 
-// named matches the first line of a block that is the content of a file.
+// named matches the first line of a block with the content of a file.
 var named = regexp.MustCompile(`^(?:#|//) (\S+\.[a-z]+)\n`)
 
-// Follow does what the blocks of a page say, and returns what their commands print. It writes blocks that begin with the name of a file to
+// Follow follows the blocks of a page, and returns the output of their commands. It writes blocks that begin with the name of a file to
 // that file. The commands of sh must succeed and print the text block below, if there is one. The commands of console must print what they
-// show; those that only read may take a moment. Other blocks are only for people.
+// show. Those that only read may take a moment. Follow ignores other blocks.
 func (s *Session) Follow(blocks ...markdown.Block) (printed string) {
 	s.Helper()
 	commands := 0
@@ -121,7 +121,7 @@ func (s *Session) Follow(blocks ...markdown.Block) (printed string) {
 				s.Fatalf("%s%v: %s", text, err, out)
 			}
 			if printed += out; i+1 < len(blocks) && blocks[i+1].Language == "text" && out != s.replaced(blocks[i+1].Text) {
-				s.Errorf("%sprints\n%s\nand the page has\n%s", text, out, blocks[i+1].Text)
+				s.Errorf("%sprints\n%s\nbut the page shows\n%s", text, out, blocks[i+1].Text)
 			}
 		case "console":
 			for _, c := range Commands(text) {
@@ -145,7 +145,7 @@ func (s *Session) replaced(text string) string {
 	return s.Words.Replace(text)
 }
 
-// Write writes a block to the file that its first line names, if it names one.
+// Write writes a block to the file that its first line names, if any.
 func (s *Session) Write(text string) {
 	s.Helper()
 	found := named.FindStringSubmatch(text)
@@ -161,15 +161,15 @@ func (s *Session) Write(text string) {
 	}
 }
 
-// shows runs a command until it prints what the page shows, once if it changes something.
+// shows runs a command until it prints what the page shows, but only once if it changes something.
 func (s *Session) shows(c Command) (printed string) {
 	s.Helper()
 	run := func() (err error) {
-		if printed, err = s.Run("(\n" + c.Text + "\n) || :"); err != nil { // a refusal may be what the page shows
+		if printed, err = s.Run("(\n" + c.Text + "\n) || :"); err != nil { // the page may show a refusal
 			return harness.Permanent(fmt.Errorf("%s\n%w: %s", c.Text, err, printed))
 		}
 		if Stable(printed) != Stable(c.Prints) {
-			return fmt.Errorf("%s\nprints\n%s\nand the page has\n%s", c.Text, printed, c.Prints)
+			return fmt.Errorf("%s\nprints\n%s\nbut the page shows\n%s", c.Text, printed, c.Prints)
 		}
 		return nil
 	}

@@ -27,7 +27,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(r)
 }
 
-// follow follows blocks in a folder, and returns what they print and how often the test has failed.
+// follow follows blocks in a folder, and returns their output and the number of failures.
 func follow(t *testing.T, text string) (printed string, failures int) {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -47,27 +47,27 @@ func TestASessionDoesWhatAPageSays(t *testing.T) {
 		page, prints string
 		failures     int
 	}{
-		"a variable lasts":          {"~~~sh\ntoken=a\n~~~\n~~~sh\necho \"$token\"\n~~~\n~~~text\na\n~~~\n", "a\n", 0},
-		"another text":              {"~~~sh\necho a\n~~~\n~~~text\nb\n~~~\n", "a\n", 1},
-		"a command fails":           {"~~~sh\nfalse\necho a\n~~~\n~~~sh\necho b\n~~~\n", "", 1},
-		"an unknown variable":       {"~~~sh\necho $none\n~~~\n", "", 1},
-		"a broken command":          {"~~~sh\nif\n~~~\n", "", 1},
-		"a file":                    {"~~~yaml\n# a/b.yaml\nnamespace: shop\n~~~\n~~~sh\ncat a/b.yaml\n~~~\n", "# a/b.yaml\nnamespace: world-1\n", 0},
-		"a block without a name":    {"~~~yaml\na: 1\n~~~\n~~~sh\nls\n~~~\n", "", 0},
-		"a document at the command": {"~~~sh\ncat <<EOT\n$((1+1))\nEOT\n~~~\n", "2\n", 0},
-		"standard input":            {"~~~sh\ncat\necho a\n~~~\n", "a\n", 0},
-		"a console":                 {"~~~console\n$ echo shop\nshop\n$ echo b; echo c >&2; false\nb\nc\n~~~\n", "world-1\nb\nc\n", 0},
-		"other times and widths":    {"~~~console\n$ echo 'a  2026-12-01T05:00:00Z   in 5m  v1.2.3'\na    2027-01-01 05:00 UTC     in 2h    v0.1.0\n~~~\n", "a  2026-12-01T05:00:00Z   in 5m  v1.2.3\n", 0},
-		"another output":            {"~~~console\n$ kubectl apply -f a || echo a\nb\n~~~\n", "", 1},
-		"a moment":                  {"~~~console\n$ [ -e seen ] && echo a || touch seen\na\n~~~\n", "a\n", 0},
-		"a change runs once":        {"~~~console\n$ : kubectl create; [ -e seen ] && echo a || touch seen\na\n~~~\n", "", 1},
-		"no commands":               {"~~~yaml\na: 1\n~~~\n", "", 1},
+		"a variable lasts":              {"~~~sh\ntoken=a\n~~~\n~~~sh\necho \"$token\"\n~~~\n~~~text\na\n~~~\n", "a\n", 0},
+		"another text":                  {"~~~sh\necho a\n~~~\n~~~text\nb\n~~~\n", "a\n", 1},
+		"a command fails":               {"~~~sh\nfalse\necho a\n~~~\n~~~sh\necho b\n~~~\n", "", 1},
+		"an unknown variable":           {"~~~sh\necho $none\n~~~\n", "", 1},
+		"a broken command":              {"~~~sh\nif\n~~~\n", "", 1},
+		"a file":                        {"~~~yaml\n# a/b.yaml\nnamespace: shop\n~~~\n~~~sh\ncat a/b.yaml\n~~~\n", "# a/b.yaml\nnamespace: world-1\n", 0},
+		"a block without a name":        {"~~~yaml\na: 1\n~~~\n~~~sh\nls\n~~~\n", "", 0},
+		"a here-document":               {"~~~sh\ncat <<EOT\n$((1+1))\nEOT\n~~~\n", "2\n", 0},
+		"standard input":                {"~~~sh\ncat\necho a\n~~~\n", "a\n", 0},
+		"a console":                     {"~~~console\n$ echo shop\nshop\n$ echo b; echo c >&2; false\nb\nc\n~~~\n", "world-1\nb\nc\n", 0},
+		"other times and widths":        {"~~~console\n$ echo 'a  2026-12-01T05:00:00Z   in 5m  v1.2.3'\na    2027-01-01 05:00 UTC     in 2h    v0.1.0\n~~~\n", "a  2026-12-01T05:00:00Z   in 5m  v1.2.3\n", 0},
+		"another output":                {"~~~console\n$ kubectl apply -f a || echo a\nb\n~~~\n", "", 1},
+		"a command that takes a moment": {"~~~console\n$ [ -e seen ] && echo a || touch seen\na\n~~~\n", "a\n", 0},
+		"a change runs once":            {"~~~console\n$ : kubectl create; [ -e seen ] && echo a || touch seen\na\n~~~\n", "", 1},
+		"no commands":                   {"~~~yaml\na: 1\n~~~\n", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			printed, failures := follow(t, c.page)
 			if failures != c.failures || c.prints != "" && printed != c.prints {
-				t.Errorf("it prints %q and fails %d times", printed, failures)
+				t.Errorf("got output %q and %d failures", printed, failures)
 			}
 		})
 	}
@@ -96,6 +96,6 @@ func TestTextsAreComparedWithoutWhatDiffersEachTime(t *testing.T) {
 		t.Errorf("%q is not %q", Stable(page), Stable(prints))
 	}
 	if Stable(page) == Stable(strings.Replace(prints, "web ", "db ", 1)) {
-		t.Error("another name is the same")
+		t.Error("texts with different names are equal")
 	}
 }
