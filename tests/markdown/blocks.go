@@ -1,4 +1,4 @@
-// Package markdown reads the blocks of code of pages, for the tests that run them.
+// Package markdown reads the code blocks of pages, for the tests that run them.
 package markdown
 
 import (
@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// Fence matches a block of code: its indentation, its language and its text.
+// Fence matches a code block: its indentation, its language and its text.
 var Fence = regexp.MustCompile("(?ms)^( *)```([a-z]+)\n(.*?)^ *```")
 
-// Block is a block of code. Its text has no indentation, also in a list, and ends with a line break.
+// Block is a code block. Its text has no indentation, also in a list, and ends with a line break.
 type Block struct{ Language, Text string }
 
-// Blocks returns the blocks of a text in their order: those of some languages, or all if none is named.
+// Blocks returns the code blocks of a text in order: those of some languages, or all if none is named.
 func Blocks(text string, languages ...string) (blocks []Block) {
 	for _, found := range Fence.FindAllStringSubmatch(text, -1) {
 		if len(languages) == 0 || slices.Contains(languages, found[2]) {
@@ -28,7 +28,7 @@ func Blocks(text string, languages ...string) (blocks []Block) {
 	return blocks
 }
 
-// Page returns the text of a page, by its path in the repository.
+// Page returns the text of a page, given its path in the repository.
 func Page(t testing.TB, path string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
