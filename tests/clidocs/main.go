@@ -101,7 +101,7 @@ func unindented(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// flags returns flags as a table, empty if there are none.
+// flags returns flags as a table, or an empty string if there are none.
 func flags(set *pflag.FlagSet) string {
 	var rows strings.Builder
 	set.VisitAll(func(f *pflag.Flag) {
