@@ -21,7 +21,7 @@ const (
 	closeBy = v1alpha1.CloseRequestedByAnnotation
 )
 
-// openings are commands that request to open the Gate production, or that prepare it.
+// openings are commands that request to open the Gate production, or that prepare such a request.
 var openings = []string{
 	"annotate gate production " + openAt + "=NOW",
 	"annotate --overwrite gate production " + openAt + "=NOW " + openWhy + "=hotfix",
@@ -129,8 +129,7 @@ func TestChangingRemovingAndAddingAgainOpensNothing(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 }
 
-// The API server accepts another spelling, and the controller
-// does not read it.
+// The API server accepts other spellings, but the controller does not read them.
 func TestOtherSpellingsOpenNothing(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -142,7 +141,7 @@ func TestOtherSpellingsOpenNothing(t *testing.T) {
 		"open.gate.fluxcd.io~1requestedAt", "open.gate.fluxcd.io%2FrequestedAt", "open.gate.toolkit.fluxcd.io/requestedAt", "gating.toolkit.fluxcd.io/requestedAt",
 		"open.gates.fluxcd.io/requestedAt", "requestedAt", "open", "open.gate.fluxcd.io/requested-at", "reconcile.fluxcd.io/open",
 	} {
-		// A label has no colons.
+		// A label value has no colons.
 		for field, value := range map[string]string{"annotations": now(), "labels": time.Now().UTC().Format("2006-01-02T150405Z")} {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{field: map[string]string{key: value}}})
 			w.Must(err)
@@ -152,7 +151,7 @@ func TestOtherSpellingsOpenNothing(t *testing.T) {
 	w.allowed(edith, "label gate production "+openAt+"=x")
 	g = w.get(g)
 	if len(g.Annotations) < 10 || len(g.Labels) < 10 {
-		t.Errorf("few spellings were accepted: %q, %q", slices.Collect(maps.Keys(g.Annotations)), slices.Collect(maps.Keys(g.Labels)))
+		t.Errorf("too few spellings were accepted: %q, %q", slices.Collect(maps.Keys(g.Annotations)), slices.Collect(maps.Keys(g.Labels)))
 	}
 	w.is("the annotation", g.Annotations[openAt], "")
 	w.decided(g, metav1.ConditionFalse)
@@ -167,7 +166,7 @@ const (
 	why         = v1alpha1.ProceedReasonAnnotation
 )
 
-// proceeds are commands that request that a release proceed, or that prepare it.
+// proceeds are commands that request that a release proceed, or that prepare such a request.
 var proceeds = []string{
 	"annotate gate production " + proceed + "=NOW",
 	"annotate --overwrite gate production " + proceed + "=NOW " + why + "=flake",
@@ -184,7 +183,7 @@ var proceeds = []string{
 	"replace -f " + gateFile("production", map[string]string{proceed: now()}),
 }
 
-// A person who has a release go on releases the targets that wait.
+// A request to proceed releases the waiting targets.
 func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 	w := newWorld(t)
 	w.gate("production")
@@ -197,7 +196,7 @@ func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 	}
 }
 
-// Others have approved a release in waves. One person alone does not skip them.
+// The Gate requires approvals by other users. A single user must not skip its waves.
 func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
@@ -227,9 +226,9 @@ func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
 	}
 	w.allowed(bob, "annotate", "--overwrite", "gate", "production", proceed+"="+nowNano())
 	w.stamped(g, requestedBy, "bob")
-	w.stamped(g, why, "") // he has not said that
+	w.stamped(g, why, "") // bob gave no reason
 
-	// A role with the verb patch alone takes nothing back, and leaves no name of its own.
+	// With the verb patch alone, a user cannot withdraw the request, or leave another name on it.
 	patrick := w.as("patrick", w.role([]string{"get", "patch"}, []string{"gates"}))
 	w.refused(patrick, "may not withdraw the request that the release of gate "+w.Namespace+"/production proceed", "annotate gate production "+proceed+"-")
 	w.allowed(bob, "annotate", "gate", "production", proceed+"-")
@@ -239,7 +238,8 @@ func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
 	w.refused(alice, "may not change annotations other than those of requests", "annotate gate production proceed.gate.fluxcd.io/other=x")
 }
 
-// All annotations of a Gate together have 256 KiB. A user who may only patch used to fill them, so that no close fitted.
+// All annotations of a Gate together are limited to 256 KiB. Without the policy, a user who may only patch could fill them, so that no
+// close request fits.
 func TestFillerBlocksNoClose(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})

@@ -28,10 +28,9 @@ import (
 // person is a user of the cluster.
 type person struct{ *harness.Person }
 
-// kubectl does what kubectl does with these arguments, and returns what it prints. One argument is
-// split at its blanks. NOW stands for the time to the nanosecond: the second may be in the Gate already,
-// which is not a new request. The client library sends the requests of the commands that it knows: a
-// process for each of thousands of commands takes most of the time.
+// kubectl runs kubectl with these arguments, and returns its output. A single argument is split at spaces. NOW is replaced by the time to
+// the nanosecond: with the same second as in the Gate, the request would not be a new one. The client library sends the requests of the
+// commands that it supports, because a process for each of thousands of commands takes most of the time.
 func (p *person) kubectl(ctx context.Context, namespace string, args ...string) (string, error) {
 	if len(args) == 1 {
 		args = strings.Fields(args[0])
@@ -65,9 +64,9 @@ type kubectlCommand struct {
 	name string
 	// file is the object in a file.
 	file *unstructured.Unstructured
-	// pairs are those of annotate and label.
+	// pairs are the arguments of annotate and label.
 	pairs []string
-	// flags by their name without dashes.
+	// flags has the flags by name, without dashes.
 	flags map[string]string
 }
 
@@ -80,7 +79,7 @@ var (
 	ociRepositories         = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "ocirepositories"}
 )
 
-// resources by the names that kubectl knows.
+// resources has the resources by the names that kubectl accepts.
 var resources = map[string]schema.GroupVersionResource{
 	"gate": gates, "gates": gates, "Gate": gates, "gtex": gateExceptions, "GateException": gateExceptions,
 	"gatereceiver": receivers, "gatereceivers": receivers, "GateReceiver": receivers, "gtsrc": gatedSources, "GatedSource": gatedSources,
@@ -89,7 +88,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"OCIRepository": ociRepositories,
 }
 
-// parseCommand returns whether the client library can do a command.
+// parseCommand parses a command, and returns whether the client library can run it.
 func parseCommand(args []string) (c kubectlCommand, ok bool) {
 	c.flags = map[string]string{}
 	var words []string
@@ -121,7 +120,7 @@ func parseCommand(args []string) (c kubectlCommand, ok bool) {
 	return c, c.names(words)
 }
 
-// read reads the object in a file, or in the argument itself, and returns whether it knows the kind.
+// read reads the object from a file, or from the argument itself, and returns whether its kind is supported.
 func (c *kubectlCommand) read(path string) bool {
 	content, err := []byte(path), error(nil)
 	if !strings.HasPrefix(path, "{") {
@@ -137,7 +136,7 @@ func (c *kubectlCommand) read(path string) bool {
 	return known
 }
 
-// names takes the object and the pairs from words, and returns whether it knows the kind.
+// names parses the object and the pairs, and returns whether the kind is supported.
 func (c *kubectlCommand) names(words []string) (known bool) {
 	if len(words) == 0 {
 		return false
@@ -152,8 +151,7 @@ func (c *kubectlCommand) names(words []string) (known bool) {
 	return known && (len(words) > 0) == (c.verb == "annotate" || c.verb == "label")
 }
 
-// run does the command and returns what is printed. Like kubectl, it reads objects first unless
-// they are in a file or are deleted by name.
+// run runs the command and returns its output. Like kubectl, it reads objects first unless they are in a file or are deleted by name.
 func (c *kubectlCommand) run(ctx context.Context, as dynamic.ResourceInterface) (string, error) {
 	objects := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{}}}}
 	objects.Items[0].SetName(c.name)
@@ -242,7 +240,7 @@ func (c *kubectlCommand) do(ctx context.Context, as dynamic.ResourceInterface, o
 	}
 }
 
-// applyClientSide compares what was applied last, what is applied now and the live object.
+// applyClientSide merges the last applied configuration, the new one and the live object.
 func applyClientSide(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured, create metav1.CreateOptions, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	applied, err := obj.MarshalJSON()
 	if err != nil {
@@ -270,7 +268,7 @@ func applyClientSide(ctx context.Context, as dynamic.ResourceInterface, obj *uns
 	return as.Patch(ctx, obj.GetName(), types.MergePatchType, patch, options)
 }
 
-// metadata is the patch of annotate and label.
+// metadata returns the patch of annotate and label.
 func (c *kubectlCommand) metadata(obj *unstructured.Unstructured) ([]byte, error) {
 	field, has := "annotations", obj.GetAnnotations()
 	if c.verb == "label" {
@@ -292,7 +290,7 @@ func (c *kubectlCommand) metadata(obj *unstructured.Unstructured) ([]byte, error
 	return json.Marshal(map[string]any{"metadata": map[string]any{field: changes}})
 }
 
-// replace overwrites all that is there, also what the controller writes meanwhile.
+// replace overwrites the whole object, even if the controller writes it meanwhile.
 func (c *kubectlCommand) replace(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured, options metav1.UpdateOptions, subresource ...string) (*unstructured.Unstructured, error) {
 	for {
 		if live, err := as.Get(ctx, obj.GetName(), metav1.GetOptions{}); err == nil {
@@ -304,12 +302,12 @@ func (c *kubectlCommand) replace(ctx context.Context, as dynamic.ResourceInterfa
 	}
 }
 
-// remove deletes an object and waits until it is gone, unless told not to wait.
+// remove deletes an object and waits until it no longer exists, unless --wait=false is set.
 func (c *kubectlCommand) remove(ctx context.Context, as dynamic.ResourceInterface, obj *unstructured.Unstructured, options metav1.DeleteOptions) error {
 	if err := as.Delete(ctx, obj.GetName(), options); err != nil || c.flags["wait"] == "false" || len(options.DryRun) > 0 {
 		return err
 	}
-	return harness.Eventually(ctx, harness.Patience, obj.GetName()+" is gone", func() error {
+	return harness.Eventually(ctx, harness.Patience, obj.GetName()+" is deleted", func() error {
 		live, err := as.Get(ctx, obj.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && live.GetDeletionTimestamp() == nil:
@@ -321,11 +319,11 @@ func (c *kubectlCommand) remove(ctx context.Context, as dynamic.ResourceInterfac
 	})
 }
 
-// stamp formats a time as a request has it.
+// stamp formats a time for a request.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// now is the time of requests in these tests: truncated, so that it has come.
+// now is the time of requests in these tests, truncated so that it is not in the future.
 func now() string { return stamp(time.Now()) }
 
-// nowNano is another time at each call.
+// nowNano returns a different time at each call.
 func nowNano() string { return time.Now().UTC().Format(time.RFC3339Nano) }

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The process of these tests runs without leader election, which needs a Pod.
+// The controller process of these tests runs without leader election, which needs a Pod.
 func TestTheControllerMayElectALeader(t *testing.T) {
 	w := newWorld(t)
 	account := w.as(controllerName)
@@ -31,7 +31,7 @@ func TestTheControllerMayElectALeader(t *testing.T) {
 	w.Must(err)
 	clients, err := kubernetes.NewForConfig(config)
 	w.Must(err)
-	for _, identity := range []string{"first", "second"} { // the second finds the lease
+	for _, identity := range []string{"first", "second"} { // the second one finds the lease
 		lock := &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Name: "gating-controller-leader-election", Namespace: harness.RuntimeNamespace},
 			Client:    clients.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
@@ -61,7 +61,7 @@ func TestTheControllerMayElectALeader(t *testing.T) {
 	}
 }
 
-// deployment returns that of config/default.
+// deployment returns the Deployment of config/default.
 func (w *world) deployment() *appsv1.Deployment {
 	w.Helper()
 	rendered, err := harness.Kustomize(filepath.Join(harness.Root(), "config", "default"))
@@ -73,11 +73,11 @@ func (w *world) deployment() *appsv1.Deployment {
 			return d
 		}
 	}
-	w.Fatal("there is none")
+	w.Fatal("config/default has no Deployment")
 	return nil
 }
 
-// The namespace is that of config/default, with its labels.
+// The namespace is the one of config/default, with its labels.
 func TestThePodIsAdmittedInTheRestrictedNamespaceAndAPrivilegedOneIsNot(t *testing.T) {
 	w := newWorld(t)
 	template := w.deployment().Spec.Template
@@ -115,15 +115,14 @@ func TestTheContainerHasNothingToWriteOn(t *testing.T) {
 	}
 }
 
-// The API server checks the form of the policies, but nothing enforces them
-// here: that is the network plugin's.
+// The API server checks the form of the policies. It does not enforce them, which is the task of the network plugin.
 func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
 	w := newWorld(t)
 	out, err := cluster.Kubectl(w.Context(), "--namespace="+harness.RuntimeNamespace, "get", "networkpolicies", "-o=jsonpath={range .items[*]}{.metadata.name} {.spec.podSelector.matchLabels.app\\.kubernetes\\.io/name} {.spec.policyTypes}{\"\\n\"}{end}")
 	w.Must(err)
 	app := w.deployment().Spec.Template.Labels["app.kubernetes.io/name"]
 	if app == "" {
-		t.Fatal("the Pod has no name to select it by")
+		t.Fatal("the Pod lacks the name label for the selector")
 	}
 	want := "gating-controller-allow-egress " + app + ` ["Egress"]` + "\n" +
 		"gating-controller-deny " + app + ` ["Ingress","Egress"]` + "\n"
@@ -132,7 +131,7 @@ func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
 	}
 }
 
-// The controller annotates Machines with the role of config/machines, for writers who may do so themselves.
+// The controller annotates Machines with the role of config/machines, but only for writers who may annotate them themselves.
 func TestAWriterOfAMachineCertificateRefreshNeedsPatchOnMachines(t *testing.T) {
 	w := newWorld(t)
 	w.Must(w.InstallComponent(w.Context(), "machines"))

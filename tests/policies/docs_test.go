@@ -16,11 +16,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// secure are the pages of docs/secure with commands, in the order in which a reader runs them. tests/lock has the page of the lock.
+// secure are the pages of docs/secure with commands, in the order in which a reader runs them. tests/lock runs the page on the lock.
 var secure = []string{"roles", "approvals", "webhooks", "permissions", "tenants"}
 
-// blocks returns what the pages have in a language, and all of them with each run of
-// white space as one blank.
+// blocks returns the code blocks of the pages in a language, and all text of the pages with white space collapsed.
 func blocks(t *testing.T, language string) (found []string, text string) {
 	t.Helper()
 	for _, page := range secure {
@@ -48,14 +47,14 @@ func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 	alice := &person{w.Person("alice-of-sre", "sre")}
 	output := ""
 	for _, command := range commands {
-		if strings.Contains(command, "sed ") { // the tests go on with the account that they have
+		if strings.Contains(command, "sed ") { // the tests keep their account
 			command = strings.Replace(command, "kubectl apply", "kubectl apply --dry-run=server", 1)
 		}
-		for i, day := range []string{"2026-12-24", "2026-12-25"} { // whenever the tests run
+		for i, day := range []string{"2026-12-24", "2026-12-25"} { // independent of the current date
 			command = strings.ReplaceAll(command, `"`+day+`T`, `"`+time.Now().UTC().AddDate(0, 0, i+1).Format(time.DateOnly)+"T")
 		}
 		who := cluster.Kubeconfig
-		if strings.Contains(command, approveAt+"=") { // once the controller writes no more
+		if strings.Contains(command, approveAt+"=") { // after the last write of the controller
 			who = alice.Kubeconfig
 			w.reported(g, "hotfix-1234", v1alpha1.WaitingApprovalReason)
 		}
@@ -65,13 +64,13 @@ func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 		}
 		output += out
 	}
-	// The tests go on with what the docs take away.
+	// The following tests need the components that the docs delete.
 	w.Must(cluster.InstallComponent(w.Context(), "policies"))
 	_, err := cluster.Kubectl(w.Context(), "apply", "-f", filepath.Join(harness.Root(), "config", "rbac", "role_binding.yaml"))
 	w.Must(err)
 	w.mayBy(controllerName, "patch", "gates", v1alpha1.GroupVersion.Group)
 	if !strings.Contains(output, "\nyes\n") {
-		t.Errorf("alice may not open: %s", output)
+		t.Errorf("alice cannot open: %s", output)
 	}
 	w.reported(g, "hotfix-1234", v1alpha1.PendingReason, "alice-of-sre")
 	olaf, polly := &person{w.Person("olaf-on-call", "on-call")}, &person{w.Person("polly-of-pipelines", "pipelines")}
@@ -105,12 +104,12 @@ func TestTheManifestsOfThePagesOnSecurityWork(t *testing.T) {
 		{manifests[2], "ClusterRole", "gate-editor", "aggregate-to", false},
 	} {
 		if document := w.rendered(c.manifest, c.kind, c.name); strings.Contains(document, c.text) != c.has {
-			t.Errorf("%q is there: %v, want %v\n%s", c.text, !c.has, c.has, document)
+			t.Errorf("contains %q: %v, want %v\n%s", c.text, !c.has, c.has, document)
 		}
 	}
 }
 
-// rendered returns an object that kustomize makes of a kustomization.yaml beside config.
+// rendered returns an object that kustomize builds from a kustomization.yaml next to config.
 func (w *world) rendered(kustomization, kind, name string) string {
 	w.Helper()
 	dir := w.TempDir()
@@ -138,18 +137,18 @@ func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
 	} {
 		out, err := p.kubectl(w.Context(), w.Namespace, args)
 		if want := strings.Join(strings.Fields(out), " "); err == nil || !strings.Contains(text, want) {
-			t.Errorf("no page has\n%s", out)
+			t.Errorf("no page contains\n%s", out)
 		}
 	}
 }
 
-// docs/guides/approve-an-exception.md has what the controller and the API server say of approvals.
+// docs/guides/approve-an-exception.md has the messages of the controller and the API server about approvals.
 func TestThePageOnApprovalsOfExceptionsSaysHowToApprove(t *testing.T) {
 	w, g := documented(t)
 	page := strings.Join(strings.Fields(markdown.Page(t, "docs/guides/approve-an-exception.md")), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)
 	w.allowed(admin, `patch gate production --type=merge -p {"spec":{"approvals":{"exceptions":{"required":2}}}}`)
-	e := w.born(alice, "hotfix", opens(1), nil)
+	e := w.createException(alice, "hotfix", opens(1), nil)
 	has := func(out string) {
 		w.Helper()
 		want := strings.ReplaceAll(strings.Join(strings.Fields(out), " "), string(e.UID), "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55")

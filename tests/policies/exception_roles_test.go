@@ -14,7 +14,7 @@ import (
 
 func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 	w := newWorld(t)
-	w.born(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
+	w.createException(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
 	value := w.approvalOf("hotfix")
 	file := exceptionFile("hotfix", "", map[string]string{approveAt: value})
 	for _, p := range []*person{
@@ -44,7 +44,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	w := newWorld(t)
 	beth, carl := w.as("beth", exceptionEditor, exceptionApprover), w.as("carl", exceptionEditor, exceptionApprover)
 	clara := w.clusterAdmin()
-	w.born(beth, "hotfix", "", nil)
+	w.createException(beth, "hotfix", "", nil)
 	wrote := func(p *person) string {
 		return "user " + p.Name + " wrote gate exception " + w.Namespace + "/hotfix: another user must approve it"
 	}
@@ -54,14 +54,14 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	w.allowed(carl, w.approval()...)
 	w.stampedException("hotfix", "beth", "1 carl")
 
-	// A user who edits it is an author from then on, and was not before.
+	// A user who edits the exception is an author from then on, but was not before.
 	w.allowed(carl, ttl("1h")...)
 	w.refused(carl, wrote(carl), w.approval()...)
 	w.allowed(carl, `patch gtex hotfix --type=merge -p {"spec":{"ttlAfterExpired":null}}`)
 	w.refused(carl, wrote(carl), w.approval()...)
 	w.refused(beth, wrote(beth), w.approval()...)
 
-	// In one go: what is approved is the spec as it is.
+	// With one patch, the user would approve the resulting spec.
 	edit := `{"metadata":{"annotations":{"` + approveAt + `":"` + w.approvalOf("hotfix") + `"}},"spec":{"ttlAfterExpired":"2h"}}`
 	for _, p := range []*person{beth, clara} {
 		w.refused(p, wrote(p), "patch gtex hotfix --type=merge -p "+edit)
@@ -69,7 +69,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	w.allowed(clara, w.approval()...)
 	w.stampedException("hotfix", "beth\ncarl", "3 clara")
 
-	// Nor by deleting and creating it again.
+	// The user cannot approve it after deleting and creating it again, either.
 	w.allowed(beth, "replace", "--force", "-f", exceptionFile("hotfix", "", map[string]string{authors: "carl", approveBy: w.lines("1 clara\n1 carl")}))
 	w.stampedException("hotfix", "beth", "")
 	w.refused(beth, wrote(beth), w.approval()...)
@@ -90,9 +90,9 @@ func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
 	home, away := newWorld(t), newWorld(t)
 	ona := home.as("ona", exceptionEditor, viewer)
 	away.as("ona", exceptionEditor, viewer)
-	home.born(ona, "hotfix", "", nil)
-	home.born(ona, "other", `{"validFrom":"2099-02-01T00:00:00Z","validUntil":"2099-02-02T00:00:00Z"}`, nil)
-	away.born(ona, "hotfix", "", nil)
+	home.createException(ona, "hotfix", "", nil)
+	home.createException(ona, "other", `{"validFrom":"2099-02-01T00:00:00Z","validUntil":"2099-02-02T00:00:00Z"}`, nil)
+	away.createException(ona, "hotfix", "", nil)
 	nora := home.as("nora", home.role([]string{"get", "patch"}, []string{"gateexceptions"}), home.role([]string{"approve"}, []string{"gateexceptions"}, "hotfix", "production"))
 	away.as("nora", away.role([]string{"get", "patch"}, []string{"gateexceptions"}))
 	home.refused(nora, "user nora may not approve gate exception "+home.Namespace+"/other", "annotate gtex other "+approveAt+"="+home.approvalOf("other"))
@@ -101,12 +101,12 @@ func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
 	home.stampedException("hotfix", "ona", "1 nora")
 }
 
-// Flux removes requestedAt, maybe while the controller is down.
+// Flux removes requestedAt, possibly while the controller is down.
 func TestNobodyTakesBackAnApproval(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	w.born(ona, "hotfix", opens(1), nil)
+	w.createException(ona, "hotfix", opens(1), nil)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	start := w.stopController()
 	for _, p := range []*person{ona, alice, w.as("patty", w.role([]string{"get", "patch"}, []string{"gateexceptions"})), w.clusterAdmin()} {
@@ -122,18 +122,18 @@ func TestNobodyTakesBackAnApproval(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
-// Flux applies manifests that users wrote. That does not approve them.
+// Flux applies manifests that users have written. That must not approve them.
 func TestNobodyApprovesByAManifest(t *testing.T) {
 	w := newWorld(t)
 	ona, alice, bob := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("bob", exceptionEditor, exceptionApprover)
 	flux := w.clusterAdmin()
-	w.born(ona, "hotfix", "", nil)
+	w.createException(ona, "hotfix", "", nil)
 	at := map[string]string{approveAt: w.approvalOf("hotfix")}
 	for _, p := range []*person{flux, bob} {
 		cause := "user " + p.Name + " may not approve gate exception " + w.Namespace + "/hotfix by a manifest, together with its spec: use kubectl annotate"
 		for _, command := range []string{
 			"apply --server-side", "apply --server-side --force-conflicts", "apply",
-			"apply --server-side --validate=false", // of the annotation alone
+			"apply --server-side --validate=false", // only the annotation
 		} {
 			file := exceptionFile("hotfix", "", at)
 			if strings.HasSuffix(command, "false") {
@@ -157,7 +157,7 @@ func TestNobodyApprovesByAManifest(t *testing.T) {
 func TestAnApproverChangesNothingElse(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	w.born(ona, "hotfix", "", map[string]string{"owner": "team-a"})
+	w.createException(ona, "hotfix", "", map[string]string{"owner": "team-a"})
 	w.allowed(ona, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/stay"],"labels":{"gating.toolkit.fluxcd.io/gate":"production"}}}`)
 	w.mayNotEdit(alice, "gate exception", "gtex hotfix", `{"validUntil":"2099-01-09T00:00:00Z"}`)
 	w.mayNotEdit(alice, "gate exception", "gtex hotfix", `{"timeZone":"UTC","closePeriods":[{"name":"now","start":"00:00","end":"24:00"}]}`)
@@ -173,7 +173,7 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 	} {
 		w.refused(alice, tc.cause, tc.command)
 	}
-	// The spec along with an approval, by one who may only approve.
+	// The spec and an approval in one patch, by a user who may only approve.
 	edit := `{"metadata":{"annotations":{"` + approveAt + `":"` + w.approvalOf("hotfix") + `"}},"spec":{"ttlAfterExpired":"2h"}}`
 	w.refused(alice, "user alice ", "patch", "gtex", "hotfix", "--type=merge", "-p", edit)
 	w.allowed(alice, "annotate", "gtex", "hotfix", "reconcile.fluxcd.io/requestedAt=1")
@@ -198,15 +198,15 @@ func TestWhoAdministersANamespaceDoesNotMakeThemselvesAnApprover(t *testing.T) {
 	} {
 		w.refused(ada, "is attempting to grant RBAC permissions not currently held", args...)
 	}
-	w.born(ada, "hotfix", "", nil)
-	w.allowed(ada, "create", "rolebinding", "colleague", "--clusterrole="+exceptionEditor, "--user=ida") // what they have, they can
+	w.createException(ada, "hotfix", "", nil)
+	w.allowed(ada, "create", "rolebinding", "colleague", "--clusterrole="+exceptionEditor, "--user=ida") // users can grant their own permissions
 }
 
 func TestTheControllerEditsFinalizersAndTheLabelOfExceptionsOnly(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	account := w.as(controllerName, w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
-	w.born(ona, "hotfix", "", map[string]string{"owner": "team-a"})
+	w.createException(ona, "hotfix", "", map[string]string{"owner": "team-a"})
 	w.mayNotEdit(account, "gate exception", "gtex hotfix", `{"validUntil":"2099-01-09T00:00:00Z"}`)
 	w.allowed(account, "patch", "gtex", "hotfix", "--type=merge", "-p", `{"metadata":{"finalizers":["`+v1alpha1.GateFinalizer+`"],"labels":{"`+v1alpha1.GateLabel+`":"production"}}}`)
 	w.allowed(ona, "label", "gtex", "hotfix", "a=b")
@@ -218,7 +218,7 @@ func TestTheControllerEditsFinalizersAndTheLabelOfExceptionsOnly(t *testing.T) {
 func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	w.born(ona, "hotfix", "", nil)
+	w.createException(ona, "hotfix", "", nil)
 	access := w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"})
 	stan, account := w.as("stan", access), w.as(controllerName, access)
 	status := func(content string) string {
@@ -231,13 +231,13 @@ func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
 	}
 	otto := w.as("otto", viewer, editor, opener, exceptionEditor, exceptionApprover)
 	w.refused(otto, `User "otto" cannot`, status(by))
-	// Along with a spec it is dropped.
+	// In a write of the spec, the status is ignored.
 	w.allowed(ona, `patch gtex hotfix --type=merge -p {"spec":{"ttlAfterExpired":"1h"},"status":{`+activeCondition("InForce")+","+by+`}}`)
 	if s := w.exception("hotfix").Status; meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ActiveCondition) || len(s.Approvals) > 0 {
 		t.Errorf("status %+v", s)
 	}
 
-	// Between the reading and the writing of the controller, the author could replace the exception.
+	// The author could replace the exception between the controller's read and write.
 	w.allowed(ona, "replace", "--force", "-f", exceptionFile("hotfix", "", nil))
 	cause := "the status of gate exception " + w.Namespace + "/hotfix has an approval that is not in approve.gate.fluxcd.io/requestedBy"
 	w.refused(account, cause, status(by))

@@ -20,34 +20,33 @@ import (
 	"github.com/fluxcd/gating-controller/tests/docs"
 )
 
-// annotated returns the arguments that set the approval of the exception hotfix to a
-// value.
+// annotated returns the arguments that set the approval annotation of the exception hotfix.
 func annotated(value string) []string {
 	return []string{"annotate", "--overwrite", "gtex", "hotfix", approveAt + "=" + value}
 }
 
-// command is the one that the API server and the controller say approves what is there.
+// command matches the approval command in messages of the API server and the controller.
 var command = regexp.MustCompile(`kubectl -n \S+ annotate --overwrite gateexception/hotfix approve\.gate\.fluxcd\.io/requestedAt=\$\(date -u \+%Y-%m-%dT%H:%M:%SZ\),generation=\d+,uid=[0-9a-f-]{36}`)
 
-// pasted runs the command in a text as a person does who pastes it into a shell.
+// pasted runs the command in a text, like a person who pastes it into a shell.
 func (w *world) pasted(p *person, text string) {
 	w.Helper()
 	found := command.FindAllString(text, -1)
 	if len(found) != 1 {
-		w.Fatalf("%d commands in %q", len(found), text)
+		w.Fatalf("the text has %d commands: %q", len(found), text)
 	}
 	if out, err := (docs.Reader{Kubeconfig: p.Kubeconfig}).Bash(w.Context(), found[0]); err != nil {
 		w.Errorf("%s: %v: %s", found[0], err, out)
 	}
 }
 
-// waiting returns what the controller says of the exception hotfix.
+// waiting returns the message of the controller about the exception hotfix.
 func (w *world) waiting() string {
 	w.Helper()
 	return meta.FindStatusCondition(w.exception("hotfix").Status.Conditions, v1alpha1.ActiveCondition).Message
 }
 
-// again is how a refusal ends.
+// again returns the end of a refusal, which has the command for another approval.
 func again(e *v1alpha1.GateException) string {
 	return fmt.Sprintf("; read it again, and approve what you have read: kubectl -n %s annotate --overwrite gateexception/%s "+
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%d,uid=%s", e.Namespace, e.Name, e.Generation, e.UID)
@@ -56,10 +55,10 @@ func again(e *v1alpha1.GateException) string {
 func TestAnExceptionOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(4)
-	odd := w.as("1 bob", exceptionApprover) // a name is read to the end of its line, blanks and digits included
-	w.born(w.as("ona", exceptionEditor, viewer), "hotfix", opens(1), nil)
+	odd := w.as("1 bob", exceptionApprover) // a name extends to the end of its line, including blanks and digits
+	w.createException(w.as("ona", exceptionEditor, viewer), "hotfix", opens(1), nil)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	for range 2 { // one person, however often
+	for range 2 { // one approval by the same person, even if repeated
 		w.allowed(odd, w.approval()...)
 		w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "1 bob")
 		w.allowed(odd, "annotate gtex hotfix "+approveAt+"-")
@@ -77,7 +76,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	edith := w.as("edith", exceptionEditor, viewer, exceptionApprover)
-	w.born(ona, "hotfix", opens(1), nil)
+	w.createException(ona, "hotfix", opens(1), nil)
 	seen := w.approvalOf("hotfix")
 	w.allowed(alice, annotated(seen)...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
@@ -86,9 +85,9 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 
 	w.allowed(ona, edit(opens(48))...)
 	w.allowed(ona, "annotate", "--overwrite", "gtex", "hotfix", approveBy+"="+w.lines("2 alice"))
-	w.stampedException("hotfix", "ona", "1 alice") // void, see the generation
+	w.stampedException("hotfix", "ona", "1 alice") // outdated, because its generation is another one
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	// The edit lands between the reading and the approval, or an older approval is restored.
+	// The edit happens between the read and the approval, or a client restores an older approval.
 	cause := func(p *person) string {
 		return "user " + p.Name + " may not approve generation=1 of gate exception " + w.Namespace + "/hotfix: the present one is generation=2" + again(w.exception("hotfix"))
 	}
@@ -104,13 +103,13 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	seen = w.approvalOf("hotfix")
 
-	// And back to what it was: that is another generation.
+	// Restoring the old spec results in another generation.
 	w.allowed(ona, ttl("1h")...)
 	w.allowed(ona, edit(`{"ttlAfterExpired":null}`)...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=4", annotated(seen)...)
 
-	// An approver who edits is an author.
+	// An approver who edits becomes an author.
 	w.pasted(edith, w.waiting())
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "edith")
 	w.is("the command of an approved exception", command.FindString(w.waiting()), "")
@@ -119,28 +118,28 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 }
 
-// The author tells an approver a generation that is to come.
+// The author gives an approver the number of a future generation.
 func TestAnApprovalInAdvanceIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	e := w.born(ona, "hotfix", opens(1), nil)
+	e := w.createException(ona, "hotfix", opens(1), nil)
 	e.Generation = 2
 	next := gate.FormatApproval(e, time.Now())
 	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=1", annotated(next)...)
 	w.allowed(ona, edit(opens(48))...)
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.allowed(alice, annotated(next)...) // now it is what they say that they have read
+	w.allowed(alice, annotated(next)...) // now this generation exists
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
-// The author replaces the exception that an approver reads by one with the same name and generation, or restores a backup of it.
+// While an approver reads the exception, the author replaces it with one of the same name and generation, or restores a backup of it.
 func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	older := w.born(ona, "hotfix", opens(1), nil)
+	older := w.createException(ona, "hotfix", opens(1), nil)
 	w.allowed(alice, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 	seen, lines := w.approvalOf("hotfix"), w.exception("hotfix").Annotations[approveBy]
@@ -173,7 +172,7 @@ func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
 func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	e := w.born(ona, "hotfix", "", nil)
+	e := w.createException(ona, "hotfix", "", nil)
 	want := "denied request: user alice does not say what to approve of gate exception " + w.Namespace + "/hotfix: approve.gate.fluxcd.io/requestedAt must be of the form " +
 		"<time>,generation=<number>,uid=<uid>" + again(e)
 	right := gate.FormatApproval(e, time.Now())
@@ -187,17 +186,17 @@ func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 	}
 }
 
-// The stamps do not rely on the refusal, and the controller reports what was not refused.
+// The stamps do not depend on the refusal, and the controller reports an approval that was not refused.
 func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	w.born(ona, "hotfix", opens(1), nil)
+	w.createException(ona, "hotfix", opens(1), nil)
 	seen := w.approvalOf("hotfix")
 	w.allowed(ona, edit(opens(48))...)
 	const form = "it must be TIME,generation=NUMBER,uid=UID, such as 2026-12-19T12:00:00Z,generation=3,uid=6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 	refuses := func(want bool) {
-		w.until(fmt.Sprintf("it is refused: %t", want), func() (bool, any) {
+		w.until(fmt.Sprintf("the approval is refused: %t", want), func() (bool, any) {
 			out, err := alice.kubectl(w.Context(), w.Namespace, append(annotated(now()), "--dry-run=server")...)
 			return want == (err != nil), out
 		})
@@ -211,7 +210,7 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 			w.stampedException("hotfix", "ona", "")
 			w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 			if want := fmt.Sprintf("; the approval %q does not count: %s; to approve generation 2", value, because); !strings.Contains(w.waiting(), want) {
-				t.Errorf("%q is not in %s", want, w.waiting())
+				t.Errorf("want %q in %s", want, w.waiting())
 			}
 		}
 		w.allowed(alice, w.approval()...)
@@ -220,19 +219,18 @@ func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
 	refuses(true)
 }
 
-// isImpossible returns whether a text has the form of a time and is none, such as 30 February. The policy only checks the form.
+// isImpossible returns whether a text has the form of a time but is not valid, such as 30 February. The policy only checks the form.
 func isImpossible(at string) bool {
 	_, err := time.Parse(time.RFC3339, at)
 	return err != nil && regexp.MustCompile(`^[0-9-]{10}T[0-9:]{8}([.][0-9]+)?(Z|[+-][0-9:]{5})$`).MatchString(at)
 }
 
-// The controller takes for an approval what the API server does, and the other
-// way round.
+// The API server and the controller must accept the same approvals.
 func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	w.born(ona, "hotfix", "", nil)
-	for i := range 11 { // a generation with two digits
+	w.createException(ona, "hotfix", "", nil)
+	for i := range 11 { // until a generation with two digits
 		w.allowed(ona, ttl(fmt.Sprintf("%dh", i+1))...)
 	}
 	e := w.exception("hotfix")
@@ -262,7 +260,7 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 		err = alice.Client.Patch(w.Context(), after, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
 		stamped := strings.HasSuffix("\n"+after.Annotations[approveBy], "\n"+stampsOf(e, "12 alice"))
 		if ours := gate.CheckApproval(e, string(value)); (err == nil) != (ours == nil) || stamped != (ours == nil) {
-			t.Errorf("%q: the API server says %v, stamped %t, the controller says %v", string(value), err, stamped, ours)
+			t.Errorf("%q: the API server returned %v, stamped %t, the controller accepts %v", string(value), err, stamped, ours)
 		}
 		if err == nil {
 			allowed++
@@ -273,19 +271,18 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 	}
 }
 
-// Many edit while many approve. In every order, no user is recorded as the approver of a
-// spec that they have not read.
+// Many users edit while many approve. In any order, no user may be recorded as the approver of a spec that they have not read.
 func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 	w := newWorld(t)
 	const approvers, rounds = 4, 12
 	ona := w.as("ona", exceptionEditor, viewer)
-	w.born(ona, "hotfix", "", nil)
+	w.createException(ona, "hotfix", "", nil)
 	patch := func(p *person, format string, args ...any) (*v1alpha1.GateException, error) {
 		e := &v1alpha1.GateException{}
 		e.Name, e.Namespace = "hotfix", w.Namespace
 		return e, p.Client.Patch(w.Context(), e, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...)), client.FieldOwner(p.Name))
 	}
-	if _, err := patch(ona, `{"spec":{"ttlAfterExpired":"1000m"}}`); err != nil { // the first reader must find one
+	if _, err := patch(ona, `{"spec":{"ttlAfterExpired":"1000m"}}`); err != nil { // there must be a spec before the first read
 		t.Fatal(err)
 	}
 	edits := make(chan int)
@@ -303,7 +300,7 @@ func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 		p := w.as(fmt.Sprintf("approver-%d", i), exceptionApprover)
 		approving.Go(func() {
 			for round := range rounds {
-				edits <- 1 + i*rounds + round // begins as we read
+				edits <- 1 + i*rounds + round // begins concurrently with the reads
 				read := &v1alpha1.GateException{}
 				if err := p.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "hotfix"}, read); err != nil {
 					t.Error(err)
@@ -315,7 +312,7 @@ func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
 				case err == nil:
 					approved++
 					if after.Spec.TTLAfterExpired.String() != read.Spec.TTLAfterExpired.String() || after.Generation != read.Generation {
-						t.Errorf("%s has read %s of generation %d and approved %s of generation %d", p.Name, read.Spec.TTLAfterExpired, read.Generation, after.Spec.TTLAfterExpired, after.Generation)
+						t.Errorf("%s read %s of generation %d, but approved %s of generation %d", p.Name, read.Spec.TTLAfterExpired, read.Generation, after.Spec.TTLAfterExpired, after.Generation)
 					}
 				case strings.Contains(err.Error(), "the present one is generation="):
 					refused++

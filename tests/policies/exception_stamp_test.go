@@ -35,7 +35,7 @@ func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
 	w.stampedException("null", "ona", "")
 	w.stampedException(w.allowed(ona, "create", "-o=name", "-f", exceptionFile("generateName: hotfix-", `{"gateRef":{"name":"x"}}`, lies)), "ona", "")
 
-	w.born(ona, "hotfix", "", nil)
+	w.createException(ona, "hotfix", "", nil)
 	for _, step := range []struct {
 		p       *person
 		args    []string
@@ -44,7 +44,7 @@ func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
 		{ona, ttl("1h"), "ona"},
 		{edith, []string{"label gtex hotfix a=b"}, "ona"},
 		{edith, []string{"annotate gtex hotfix a=b"}, "ona"},
-		{edith, ttl("1h"), "ona"}, // as it is
+		{edith, ttl("1h"), "ona"}, // no change
 		{edith, ttl("2h"), "ona\nedith"},
 		{ona, ttl("1h"), "ona\nedith"},
 		{edith, ttl("3h"), "ona\nedith"},
@@ -54,18 +54,18 @@ func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
 		w.stampedException("hotfix", step.authors, "")
 	}
 	w.allowed(clara, "delete gtex hotfix")
-	w.born(edith, "hotfix", "", nil)
+	w.createException(edith, "hotfix", "", nil)
 	w.stampedException("hotfix", "edith", "")
 }
 
-// An approver and an author write whatever they like into the stamps. The API server and the controller ignore it.
+// An approver and an author write false values into the stamps. The API server and the controller must ignore them.
 func TestForgeriesApproveNothing(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(2)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	both := w.as("beth", exceptionEditor, exceptionApprover)
 	spec := opens(1)
-	w.born(ona, "hotfix", spec, map[string]string{authors: "alice", approveBy: "1 alice"})
+	w.createException(ona, "hotfix", spec, map[string]string{authors: "alice", approveBy: "1 alice"})
 	w.allowed(alice, w.approval("--dry-run=server")...)
 	w.stampedException("hotfix", "ona", "")
 	w.allowed(alice, w.approval(authors+"=alice", approveBy+"="+w.lines("1 bob"))...)
@@ -104,11 +104,11 @@ func TestForgeriesApproveNothing(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason, "alice")
 }
 
-// A name is a line: a line break in it does not begin another one.
+// Each name is on one line: a line break in it must not start another line.
 func TestAUserNameForgesNoLine(t *testing.T) {
 	w := newWorld(t)
 	author := w.as("ona\nx", exceptionEditor, exceptionApprover)
-	w.born(author, "hotfix", "", nil)
+	w.createException(author, "hotfix", "", nil)
 	w.stampedException("hotfix", "ona x", "")
 	w.refused(author, "user ona x wrote gate exception "+w.Namespace+"/hotfix: another user must approve it", w.approval()...)
 	forger := w.as("bob\n"+w.lines("1 carl"), exceptionApprover)
@@ -120,15 +120,15 @@ func TestAUserNameForgesNoLine(t *testing.T) {
 	w.stampedException("hotfix", "ona x", "1 bob "+w.lines("1 carl"))
 }
 
-// Without the policy that stamps, its check refuses all that needs a stamp.
+// Without the policy that stamps, the check refuses every write that needs a stamp.
 func TestWhatIsNotStampedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
-	w.born(ona, "hotfix", "", nil)
+	w.createException(ona, "hotfix", "", nil)
 	other := "create --dry-run=server -f " + exceptionFile("other", `{"gateRef":{"name":"x"}}`, nil)
 	const cause = " does not say who wrote and approved it: the MutatingAdmissionPolicy gate-exception-stamp has to be in force"
 	w.without("gate-exception-stamp", []string{mutating}, func() {
-		w.until("no policy stamps", func() (bool, any) {
+		w.until("no policy stamps exceptions", func() (bool, any) {
 			out, err := ona.kubectl(w.Context(), w.Namespace, other)
 			return err != nil && strings.Contains(out, "gate exception "+w.Namespace+"/other"+cause), out
 		})
@@ -140,22 +140,22 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 		}
 		w.refused(ona, cause, "annotate", "gtex", "hotfix", approveBy+"="+w.lines("1 alice"))
 		w.allowed(ona, "label gtex hotfix a=b")
-		w.allowed(ona, ttl("1h")...) // the author as before
+		w.allowed(ona, ttl("1h")...) // its author has not changed
 		w.stampedException("hotfix", "ona", "")
 	})
-	w.Eventually("the stamps are back", func() error {
+	w.Eventually("exceptions are stamped again", func() error {
 		_, err := ona.kubectl(w.Context(), w.Namespace, other)
 		return err
 	})
 }
 
-// The authors of an exception from before the policies are unknown.
+// The authors of an exception that is older than the policies are unknown.
 func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	beth, alice, edith := w.as("beth", exceptionEditor, exceptionApprover, viewer), w.as("alice", exceptionApprover), w.as("edith", exceptionEditor, viewer)
 	w.without("gate-exception-stamp", []string{mutating, validating}, func() {
-		w.Eventually("no policy stamps", func() error {
+		w.Eventually("no policy stamps exceptions", func() error {
 			_, err := beth.kubectl(w.Context(), w.Namespace, "create", "-f", exceptionFile("hotfix", opens(1), nil))
 			if err == nil && w.exception("hotfix").Annotations[authors] != "" {
 				w.allowed(beth, "delete gtex hotfix")
@@ -164,7 +164,7 @@ func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
 			return err
 		})
 	})
-	w.until("the stamps are back", func() (bool, any) {
+	w.until("exceptions are stamped again", func() (bool, any) {
 		out, err := beth.kubectl(w.Context(), w.Namespace, "create --dry-run=server -o=yaml -f "+exceptionFile("other", `{"gateRef":{"name":"x"}}`, nil))
 		return err == nil && strings.Contains(out, authors), out
 	})
@@ -175,7 +175,7 @@ func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
 	for _, p := range []*person{beth, alice} {
 		w.refused(p, "user "+p.Name+unknown, w.approval()...)
 	}
-	w.allowed(edith, ttl("1h")...) // of two authors, one would be known
+	w.allowed(edith, ttl("1h")...) // otherwise, one of two authors would be known
 	w.stampedException("hotfix", "", "")
 	w.refused(alice, "user alice"+unknown, w.approval()...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
@@ -184,7 +184,7 @@ func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
-// The API server checks what it stamps: the same text twice.
+// Both policies must contain the same expressions: one sets the stamps, the other checks them.
 func TestTheTwoPoliciesOfStampsAgree(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
 	if err != nil {
@@ -206,17 +206,17 @@ func TestTheTwoPoliciesOfStampsAgree(t *testing.T) {
 	}
 	for i := range check {
 		if check[i] != stamps[i] {
-			t.Errorf("%q is not %q", check[i], stamps[i])
+			t.Errorf("got %q, want %q", check[i], stamps[i])
 		}
 	}
 }
 
-// Names are long and many. The cost of the policy must allow that.
+// Names may be long, and there may be many. The cost limit of policies must allow that.
 func TestManyAuthorsAndApproversAreStamped(t *testing.T) {
 	w := newWorld(t)
 	const many = 40
 	wantAuthors, wantApprovals := []string{"ona"}, []string{}
-	w.born(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
+	w.createException(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
 	write := func(kind, name, patch string) {
 		w.Helper()
 		config := rest.CopyConfig(cluster.Config)

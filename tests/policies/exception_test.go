@@ -26,8 +26,8 @@ const (
 	authors   = v1alpha1.AuthorsAnnotation
 )
 
-// born has a person create a GateException.
-func (w *world) born(p *person, name, spec string, annotations map[string]string) *v1alpha1.GateException {
+// createException makes a person create a GateException.
+func (w *world) createException(p *person, name, spec string, annotations map[string]string) *v1alpha1.GateException {
 	w.Helper()
 	w.allowed(p, "create", "-f", exceptionFile(name, spec, annotations))
 	return w.exception(name)
@@ -51,7 +51,7 @@ func (w *world) guarded(approvals int32) *v1alpha1.Gate {
 	return g
 }
 
-// opens is a spec that opens the Gate now, for hours.
+// opens returns a spec that opens the Gate now, for some hours.
 func opens(hours int) string {
 	return fmt.Sprintf(`{"timeZone":"UTC","validFrom":%q,"validUntil":%q,"openPeriods":[{"name":"always","start":"00:00","end":"24:00"}]}`,
 		stamp(time.Now().Add(-time.Hour)), stamp(time.Now().Add(time.Duration(hours)*time.Hour)))
@@ -87,19 +87,19 @@ func ttl(value string) []string {
 	return []string{`patch gtex hotfix --type=merge -p {"spec":{"ttlAfterExpired":"` + value + `"}}`}
 }
 
-// edit returns the arguments that change the time of the exception hotfix.
+// edit returns the arguments that change the spec of the exception hotfix.
 func edit(spec string) []string {
 	return []string{`patch gtex hotfix --type=merge -p {"spec":` + spec + `}`}
 }
 
-// approvalOf returns the value that approves an exception as it is. Times differ, or
-// nothing would change.
+// approvalOf returns the value that approves the current version of an exception. Each call uses another time, because the same value
+// would change nothing.
 func (w *world) approvalOf(name string) string {
 	w.Helper()
 	return gate.FormatApproval(w.exception(name), time.Now())
 }
 
-// approval returns the arguments that approve the exception hotfix as it is.
+// approval returns the arguments that approve the current version of the exception hotfix.
 func (w *world) approval(more ...string) []string {
 	w.Helper()
 	return append([]string{"annotate", "--overwrite", "gtex", "hotfix", approveAt + "=" + w.approvalOf("hotfix")}, more...)
@@ -116,14 +116,14 @@ func stampsOf(e *v1alpha1.GateException, approvals string) string {
 	return strings.Join(lines, "\n")
 }
 
-// lines is stampsOf the exception hotfix as it is.
+// lines returns stampsOf for the current version of the exception hotfix.
 func (w *world) lines(approvals string) string {
 	w.Helper()
 	return stampsOf(w.exception("hotfix"), approvals)
 }
 
-// stampedException checks who is said to have written and approved one, each
-// with one in a line, as "1 bob" for his approval of the first generation.
+// stampedException checks the stamped authors and approvals of an exception, one in each line, such as "1 bob" for bob's approval of the
+// first generation.
 func (w *world) stampedException(name, wantAuthors, wantApprovals string) {
 	w.Helper()
 	e := w.exception(name)
@@ -135,25 +135,23 @@ func (w *world) stampedException(name, wantAuthors, wantApprovals string) {
 	}
 }
 
-// lasting is a spec that differs by its time, given as days of January 2099 and
-// their hours.
+// lasting returns a spec with another time, given as days of January 2099 and their hours.
 func lasting(from, until string) string {
 	return fmt.Sprintf(`{"validFrom":"2099-01-%s:00:00Z","validUntil":"2099-01-%s:00:00Z"}`, from, until)
 }
 
-// judged waits until the policy knows of an exception: it sees a new one within
-// a second or so.
+// judged waits until the policy considers an exception. It observes a new one within about a second.
 func (w *world) judged(name string) {
 	w.Helper()
 	e := w.exception(name)
 	e.Name, e.ResourceVersion = "judged", ""
-	w.until("the policy knows "+name, func() (bool, any) {
+	w.until("the policy considers "+name, func() (bool, any) {
 		err := cluster.Client.Create(w.Context(), e.DeepCopy(), client.DryRunAll)
 		return err != nil && strings.Contains(err.Error(), "overlaps with gate exception "+w.Namespace+"/"+name+" "), err
 	})
 }
 
-// free waits until nothing overlaps with a spec any more.
+// free waits until no exception overlaps with a spec.
 func (w *world) free(spec string) {
 	w.Helper()
 	w.Eventually("nothing overlaps", func() error {
@@ -165,7 +163,7 @@ func (w *world) free(spec string) {
 func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
-	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
 	w.judged("first")
 	within := func(effect string) string {
 		return `{"timeZone":"UTC","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z",` + effect + `}`
@@ -191,15 +189,15 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 	}
 	w.refused(ona, "gate exception "+w.Namespace+"/second-", "create", "-f", exceptionFile("generateName: second-", lasting("19T00", "21T00"), nil))
 	away := newWorld(t)
-	away.born(away.as("ona", exceptionEditor, viewer), "second", lasting("10T00", "20T00"), nil)
+	away.createException(away.as("ona", exceptionEditor, viewer), "second", lasting("10T00", "20T00"), nil)
 }
 
-// It is born first, and others overlap it.
+// The exception that only closes is created first, and the others overlap with it.
 func TestAnExceptionThatOnlyClosesIsInNobodysWay(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
-	w.born(ona, "shut", strings.Replace(lasting("10T00", "20T00"), "{", `{"default":"closed",`, 1), nil)
-	w.born(ona, "first", lasting("20T00", "30T00"), nil)
+	w.createException(ona, "shut", strings.Replace(lasting("10T00", "20T00"), "{", `{"default":"closed",`, 1), nil)
+	w.createException(ona, "first", lasting("20T00", "30T00"), nil)
 	w.judged("first")
 	w.allowed(ona, "create", "-f", exceptionFile("second", lasting("10T00", "20T00"), nil))
 	w.judged("second")
@@ -209,9 +207,9 @@ func TestAnExceptionThatOnlyClosesIsInNobodysWay(t *testing.T) {
 func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
-	w.born(ona, "first", lasting("10T00", "20T00"), nil)
-	w.born(ona, "second", lasting("20T00", "30T00"), nil)
-	w.born(ona, "third", `{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`, nil)
+	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
+	w.createException(ona, "second", lasting("20T00", "30T00"), nil)
+	w.createException(ona, "third", `{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`, nil)
 	for _, name := range []string{"first", "second", "third"} {
 		w.judged(name)
 	}
@@ -222,10 +220,10 @@ func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
 		return fmt.Sprintf("gate exception %[1]s/%[2]s overlaps with gate exception %[1]s/%[3]s of the same gate production, which lasts from 2099-01-", w.Namespace, name, other)
 	}
 	w.refused(ona, cause("first", "second"), patch("first", `{"validUntil":"2099-01-20T00:00:01Z"}`)...)
-	w.allowed(ona, patch("third", `{"validUntil":"2099-01-30T00:00:00Z"}`)...) // of another gate
+	w.allowed(ona, patch("third", `{"validUntil":"2099-01-30T00:00:00Z"}`)...) // for another gate
 	w.refused(ona, cause("first", "second"), "replace", "-f", exceptionFile("first", lasting("10T00", "21T00"), nil))
 	w.refused(ona, cause("first", "second"), "apply", "--server-side", "--force-conflicts", "-f", exceptionFile("first", lasting("10T00", "21T00"), nil))
-	// Against itself, and after the other has moved.
+	// Compared with itself, and after the other exception has moved.
 	w.allowed(ona, patch("first", `{"validUntil":"2099-01-19T00:00:00Z"}`)...)
 	w.allowed(ona, patch("second", `{"validFrom":"2099-01-25T00:00:00Z"}`)...)
 	w.free(lasting("20T00", "21T00"))
@@ -235,8 +233,8 @@ func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
 func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
-	w.born(ona, "first", lasting("10T00", "20T00"), nil)
-	w.until("the controller has reported on it", func() (bool, any) {
+	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
+	w.until("the controller has reported it", func() (bool, any) {
 		e := w.exception("first")
 		return e.Status.ObservedGeneration == e.Generation, e.Status
 	})
@@ -249,7 +247,7 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	}{
 		{activeCondition("Pending"), true}, {activeCondition("InForce"), true}, {activeCondition("Overlapped"), true},
 		{activeCondition("WaitingApproval"), true}, {activeCondition("GateNotReady"), true}, {activeCondition("Expired"), false},
-		{`"observedGeneration":0`, true}, {`"observedGeneration":1`, false}, // Expired is of the generation that the controller saw
+		{`"observedGeneration":0`, true}, {`"observedGeneration":1`, false}, // Expired refers to the generation that the controller observed
 		{activeCondition("Pending"), true},
 	} {
 		w.allowed(account, `patch gtex first --subresource=status --type=merge -p {"status":{`+step.status+`}}`)
@@ -263,10 +261,10 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":["example.com/stay"]}}`)
 	w.allowed(ona, "delete", "gtex", "first", "--wait=false")
 	w.free(lasting("10T00", "20T00"))
-	w.born(ona, "second", lasting("10T00", "20T00"), nil)
+	w.createException(ona, "second", lasting("10T00", "20T00"), nil)
 	w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 
-	// One that takes the place of another right away.
+	// A new exception takes the place of another immediately.
 	w.judged("second")
 	w.allowed(ona, "replace", "--force", "-f", exceptionFile("second", lasting("10T00", "20T00"), nil))
 }
@@ -275,8 +273,8 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
-	w.born(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
-	w.until("it is expired", func() (bool, any) {
+	w.createException(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
+	w.until("the exception is expired", func() (bool, any) {
 		e := w.exception("first")
 		active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition)
 		return active != nil && active.Reason == v1alpha1.ExpiredReason && e.Labels[v1alpha1.ExpiredLabel] == "true", e
@@ -289,12 +287,12 @@ func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
 	w.is("the label, after an edit", w.exception("first").Labels[v1alpha1.ExpiredLabel], "")
 }
 
-// Such an exception would not be in the way of another.
+// An exception with this label would not prevent another one.
 func TestOnlyTheControllerLabelsAnExceptionAsExpired(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	expired := `"metadata":{"labels":{"` + v1alpha1.ExpiredLabel + `":"true"}}`
-	w.born(ona, "first", lasting("10T00", "20T00"), nil)
+	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
 	w.judged("first")
 	for _, patch := range []string{"{" + expired + "}", "{" + expired + `,"spec":` + lasting("11T00", "20T00") + "}"} {
 		w.allowed(ona, "patch", "gtex", "first", "--type=merge", "-p", patch)
@@ -305,12 +303,11 @@ func TestOnlyTheControllerLabelsAnExceptionAsExpired(t *testing.T) {
 	second.Spec.GateRef.Name = "staging"
 	w.Create(second)
 	w.Read(second)
-	w.is("the label at birth", second.Labels[v1alpha1.ExpiredLabel], "")
+	w.is("the label after creation", second.Labels[v1alpha1.ExpiredLabel], "")
 	w.judged("first")
 }
 
-// A pair that overlaps all the same, such as from before the policy, can be
-// labelled and so on, by the controller above all.
+// If two exceptions overlap anyway, for example because they are older than the policy, users and the controller can still label them.
 func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
@@ -331,13 +328,12 @@ func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
 	}
 }
 
-// overlapping creates GateExceptions of the same time while the policy is not
-// bound.
+// overlapping creates GateExceptions with the same time while the policy is not bound.
 func (w *world) overlapping(p *person, names ...string) {
 	w.Helper()
 	w.without("gate-exception-overlap", []string{validating}, func() {
 		for _, name := range names {
-			w.Eventually("no policy judges "+name, func() error {
+			w.Eventually("no policy prevents "+name, func() error {
 				_, err := p.kubectl(w.Context(), w.Namespace, "create", "-f", exceptionFile(name, lasting("10T00", "20T00"), nil))
 				return err
 			})
@@ -345,7 +341,7 @@ func (w *world) overlapping(p *person, names ...string) {
 	})
 }
 
-// activeCondition returns the field conditions of a status with the condition Active of that reason.
+// activeCondition returns the field conditions of a status with the condition Active and a reason.
 func activeCondition(reason string) string {
 	status := metav1.ConditionFalse
 	if reason == v1alpha1.InForceReason {

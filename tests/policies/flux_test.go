@@ -19,8 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// git is a tenant's repository with Gates, which kustomize-controller applies as
-// a service account of the tenant.
+// git is a tenant's repository with Gates. kustomize-controller applies it as a service account of the tenant.
 type git struct {
 	*world
 	artifacts *harness.ArtifactServer
@@ -32,7 +31,7 @@ func newGit(t *testing.T, roles ...string) *git {
 	t.Helper()
 	r := &git{world: newWorld(t), artifacts: harness.StartArtifactServer()}
 	t.Cleanup(r.artifacts.Stop)
-	// It would reconcile the Kustomizations of other tests, too.
+	// Another instance would also reconcile the Kustomizations of other tests.
 	flux, err := cluster.StartKustomizeController(context.WithoutCancel(t.Context()))
 	r.Must(err)
 	t.Cleanup(func() {
@@ -45,7 +44,7 @@ func newGit(t *testing.T, roles ...string) *git {
 	return r
 }
 
-// commit makes a closed Gate with annotations the content of the repository.
+// commit replaces the content of the repository with a closed Gate with annotations.
 func (r *git) commit(annotations map[string]string) {
 	r.Helper()
 	r.commitManifest(gateFile("production", annotations))
@@ -65,10 +64,10 @@ func (r *git) commitManifest(manifest string) {
 		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "gates"},
 	}
 	r.Create(obj)
-	r.Cleanup(func() { // another kustomize-controller would request the artifact when it is gone
+	r.Cleanup(func() { // otherwise another kustomize-controller would request the deleted artifact
 		ctx := context.Background()
 		r.Must(cluster.Client.Delete(ctx, obj))
-		r.Must(harness.Eventually(ctx, harness.Patience, "the Kustomization is gone", func() error {
+		r.Must(harness.Eventually(ctx, harness.Patience, "the Kustomization is deleted", func() error {
 			if err := cluster.Client.Get(ctx, key, obj); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("got %w", err)
 			}
@@ -77,8 +76,7 @@ func (r *git) commitManifest(manifest string) {
 	})
 }
 
-// sync has kustomize-controller apply the repository, and returns its condition
-// Ready.
+// sync makes kustomize-controller apply the repository, and returns the condition Ready.
 func (r *git) sync() *metav1.Condition {
 	r.Helper()
 	token := time.Now().Format(time.RFC3339Nano)
@@ -107,7 +105,7 @@ func (r *git) sync() *metav1.Condition {
 	return ready
 }
 
-// synced is sync that succeeds.
+// synced calls sync and expects success.
 func (r *git) synced() {
 	r.Helper()
 	if ready := r.sync(); ready == nil || ready.Status != metav1.ConditionTrue {
@@ -115,11 +113,11 @@ func (r *git) synced() {
 	}
 }
 
-// failed is sync that fails for a cause.
+// failed calls sync and expects a failure for a cause.
 func (r *git) failed(cause string) {
 	r.Helper()
 	if ready := r.sync(); ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message+"\n", strings.TrimSpace(cause)) {
-		r.Errorf("Ready is %+v, not for %s", ready, cause)
+		r.Errorf("Ready is %+v, want failure %s", ready, cause)
 	}
 }
 
@@ -150,10 +148,10 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	}
 	r.decided(g, metav1.ConditionTrue)
 	r.requested(g, "alice", "hotfix 1234", v1alpha1.SourceAnnotation)
-	r.synced() // strips what decided asked by
+	r.synced() // strips the annotations of the handled request
 	r.settled(g)
 
-	// What webhooks were taken stays, also if Git has the annotation.
+	// The record of accepted webhooks stays, even if Git has the annotation.
 	for _, annotations := range []map[string]string{{"a": "b"}, {deliveries: "forged"}, nil} {
 		r.received(g, deliveries+"="+strings.Repeat("one ", len(annotations)+1))
 		taken := r.get(g).Annotations[deliveries]
@@ -165,7 +163,7 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 		r.settled(g)
 	}
 
-	// A client that is not kubectl keeps its annotations, and the stamp with them.
+	// A client other than kubectl keeps its annotations, and the stamp with them.
 	request := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+openAt+`":"`+now()+`"}}}`))
 	r.Must(alice.Client.Patch(r.Context(), r.get(g), request, client.FieldOwner("dashboard")))
 	r.stamped(g, openBy, "alice")
@@ -227,7 +225,7 @@ func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
 	r.failed("user " + r.tenant + " wrote gate exception " + r.Namespace + "/hotfix: another user must approve it")
 	commit(opens(2), nil)
 	r.synced()
-	r.stampedException("hotfix", r.tenant, "1 alice") // void, see the generation
+	r.stampedException("hotfix", r.tenant, "1 alice") // outdated, because its generation is another one
 	r.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	r.Must(client.IgnoreNotFound(cluster.Client.Delete(r.Context(), r.exception("hotfix"))))
 }

@@ -18,7 +18,7 @@ const (
 	gatedBy      = v1alpha1.PinnedByAnnotation
 )
 
-// gated has a GatedSource pin commit a at once.
+// gated creates a GatedSource that pins commit a at once.
 func (w *world) gated() *unstructured.Unstructured {
 	w.Helper()
 	w.pushed(commit("a"))
@@ -32,7 +32,7 @@ func (w *world) gated() *unstructured.Unstructured {
 func (w *world) isPinned(letter string) *unstructured.Unstructured {
 	w.Helper()
 	obj := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps-gated"))
-	w.until("it is pinned", func() (bool, any) {
+	w.until("the source is pinned", func() (bool, any) {
 		err := w.TryRead(obj)
 		got, _, _ := unstructured.NestedString(obj.Object, "spec", "ref", "commit")
 		return err == nil && got == strings.Repeat(letter, 40) && obj.GetAnnotations()[gatedBy] == "apps", obj.Object
@@ -40,7 +40,7 @@ func (w *world) isPinned(letter string) *unstructured.Unstructured {
 	return obj
 }
 
-// writer returns a person who may write sources, but chooses no revision.
+// writer returns a person who may write sources, but may not choose a revision.
 func (w *world) writer(name string, roles ...string) *person {
 	w.Helper()
 	p := w.as(name, roles...)
@@ -57,7 +57,7 @@ func TestAttacksOnAPinnedSource(t *testing.T) {
 	pinned := w.gated()
 	version := pinned.GetResourceVersion()
 	mallory := w.writer("mallory", sourceEditor, viewer)
-	// She approves revisions of another GatedSource.
+	// mallory may approve revisions of another GatedSource.
 	defer w.bind("mallory", false, "approve", []string{"production"}, "gatedsources.gating.toolkit.fluxcd.io")()
 	evil := pinned.DeepCopy()
 	w.Must(unstructured.SetNestedField(evil.Object, strings.Repeat("e", 40), "spec", "ref", "commit"))
@@ -103,16 +103,16 @@ func TestNobodyTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 		}})
 	}
 	for _, name := range []string{"waits-gated", "production"} {
-		w.until("the API server knows the GatedSource", func() (bool, any) {
+		w.until("the policy considers the GatedSource", func() (bool, any) {
 			out, err := mallory.kubectl(w.Context(), w.Namespace, "create", "--dry-run=server", "-f", repositoryFile(name, nil))
 			return err != nil, out
 		})
 		take(name)
 	}
-	w.allowed(mallory, "create", "-f", repositoryFile("named-gated", nil)) // what is pinned has another name
+	w.allowed(mallory, "create", "-f", repositoryFile("named-gated", nil)) // the pinned source has another name
 	oci := `{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"OCIRepository","metadata":{"name":"production"},"spec":{"interval":"1h","url":"oci://registry.example.com/app"}}`
 	w.mayOn("mallory", "create", "ocirepositories.source.toolkit.fluxcd.io")
-	w.allowed(mallory, "create", "-f", oci) // and another kind
+	w.allowed(mallory, "create", "-f", oci) // the pinned source has another kind
 }
 
 func TestWhoDeletesAPinnedSourceDoesNotCreateItAgain(t *testing.T) {
@@ -127,10 +127,10 @@ func TestWhoDeletesAPinnedSourceDoesNotCreateItAgain(t *testing.T) {
 	start()
 	w.isPinned("a")
 	w.allowed(w.clusterAdmin(), "delete", "gtsrc", "apps")
-	// The pinned source that it leaves is still guarded.
+	// The pinned source of a deleted GatedSource is still guarded.
 	w.refused(mallory, "user mallory may not change what is pinned", onPinned(`{"spec":{"ref":{"commit":"`+strings.Repeat("e", 40)+`"}}}`)...)
 	w.allowed(mallory, "delete", "gitrepository", "apps-gated")
-	w.until("no GatedSource pins it any more", func() (bool, any) { // the API server knows of the deletion a moment later
+	w.until("no GatedSource pins the source any more", func() (bool, any) { // the policy observes the deletion a moment later
 		out, err := mallory.kubectl(w.Context(), w.Namespace, "create -f "+repositoryFile("apps-gated", nil))
 		return err == nil, out
 	})
@@ -161,7 +161,8 @@ func TestFluxAndPeopleDoWithAPinnedSourceWhatChoosesNoRevision(t *testing.T) {
 	w.isPinned("a")
 }
 
-// In an emergency, who chooses revisions may. The controller puts it back, unless its GatedSource says so as well.
+// In an emergency, a user who may choose revisions may write the pinned source. The controller restores the source unless the GatedSource
+// selects the same revision.
 func TestWhoMayApproveWritesAPinnedSource(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
@@ -186,7 +187,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 		return "user mallory may not have gated source " + w.Namespace + "/" + name + " pin GitRepository apps-gated" + refused
 	}
 	takes := []string{"create", "-f", gatedFile("takes", `{"pinnedName":"apps-gated","sourceRef":{"kind":"GitRepository","name":"evil"}}`, nil)}
-	w.until("the API server knows the GatedSource", func() (bool, any) {
+	w.until("the policy considers the GatedSource", func() (bool, any) {
 		out, err := mallory.kubectl(w.Context(), w.Namespace, append(takes, "--dry-run=server")...)
 		return err != nil, out
 	})
@@ -194,9 +195,9 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w.allowed(mallory, "create", "-f", gatedFile("moves", evil, nil))
 	defer w.bind("mallory", false, "approve", []string{"moves", "production"}, "gatedsources.gating.toolkit.fluxcd.io")()
 	w.refused(mallory, pins("moves"), "patch", "gtsrc", "moves", "--type=merge", "-p", `{"spec":{"pinnedName":"apps-gated"}}`)
-	w.allowed(mallory, "create", "-f", gatedFile("chart", `{"pinnedName":"apps-gated","sourceRef":{"kind":"HelmChart","name":"evil"}}`, nil)) // of another kind
+	w.allowed(mallory, "create", "-f", gatedFile("chart", `{"pinnedName":"apps-gated","sourceRef":{"kind":"HelmChart","name":"evil"}}`, nil)) // another kind
 	w.allowed(alice, append(takes, "--dry-run=server")...)
-	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // what pins it may be edited
+	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // the GatedSource that pins it may be edited
 }
 
 func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
@@ -227,7 +228,7 @@ func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
 	w.bind(collector.Name, false, "delete", nil, "gatedsources.gating.toolkit.fluxcd.io")
 	w.allowed(collector, "delete", "gtsrc", "people")
 	w.Must(cluster.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
-	w.until("the content of a namespace under deletion goes", func() (bool, any) {
+	w.until("the content of a namespace under deletion can be deleted", func() (bool, any) {
 		out, err := mallory.kubectl(w.Context(), w.Namespace, "delete gtsrc apps")
 		return err == nil, out
 	})
@@ -256,7 +257,7 @@ func TestOnlySourceControllerSaysWhatAPinnedSourceHas(t *testing.T) {
 	}
 	w.refused(mallory, refused("mallory"), has("e")...)
 	w.refused(w.writer(elsewhere), refused(elsewhere), has("a")...)
-	w.mayOn(elsewhere, "*", status) // as Flux binds it
+	w.mayOn(elsewhere, "*", status) // with the binding of Flux
 	for i, p := range []*person{w.writer(elsewhere), w.writer(byName), alice, w.clusterAdmin()} {
 		w.allowed(p, has(string(rune('a'+i)))...)
 	}

@@ -23,7 +23,7 @@ const (
 
 func commit(letter string) string { return "main@sha1:" + strings.Repeat(letter, 40) }
 
-// pushed has the Git repository apps be at a revision, as source-controller says it.
+// pushed sets the revision of the Git repository apps as source-controller does.
 func (w *world) pushed(revision string) {
 	w.Helper()
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
@@ -38,7 +38,7 @@ func (w *world) pushed(revision string) {
 	w.Must(w.Client.Status().Patch(w.Context(), source, client.MergeFrom(before)))
 }
 
-// following creates a GatedSource that needs two approvals, and waits until it has seen some commits.
+// following creates a GatedSource that needs two approvals, and waits until it has observed some commits.
 func (w *world) following(letters ...string) *v1alpha1.GatedSource {
 	w.Helper()
 	w.pushed(commit(letters[0]))
@@ -48,7 +48,7 @@ func (w *world) following(letters ...string) *v1alpha1.GatedSource {
 	w.Create(g)
 	for _, letter := range letters {
 		w.pushed(commit(letter))
-		w.until("it has seen "+letter, func() (bool, any) {
+		w.until("the status has commit "+letter, func() (bool, any) {
 			w.Read(g)
 			return g.Status.Latest != nil && g.Status.Latest.Revision == commit(letter), g.Status.Latest
 		})
@@ -59,7 +59,7 @@ func (w *world) following(letters ...string) *v1alpha1.GatedSource {
 // approves waits until a GatedSource has some approvals in its status, each as a letter and a name.
 func (w *world) approves(g *v1alpha1.GatedSource, want ...string) {
 	w.Helper()
-	w.until(fmt.Sprintf("it has the approvals %q", want), func() (bool, any) {
+	w.until(fmt.Sprintf("the status has the approvals %q", want), func() (bool, any) {
 		w.Read(g)
 		var got []string
 		for _, a := range g.Status.Approvals {
@@ -71,23 +71,23 @@ func (w *world) approves(g *v1alpha1.GatedSource, want ...string) {
 
 func (w *world) promoted(g *v1alpha1.GatedSource, letter string) {
 	w.Helper()
-	w.until("it is at "+letter, func() (bool, any) {
+	w.until("the pin is at "+letter, func() (bool, any) {
 		w.Read(g)
 		return g.Status.Pinned != nil && g.Status.Pinned.Revision == commit(letter), g.Status.Pinned
 	})
 }
 
-// onlyAlice checks that only alice has approved anything.
+// onlyAlice checks that only alice's approvals are recorded.
 func (w *world) onlyAlice(g *v1alpha1.GatedSource) {
 	w.Helper()
-	w.until("there are no approvals but of alice", func() (bool, any) {
+	w.until("only alice's approvals are recorded", func() (bool, any) {
 		w.Read(g)
 		other := func(a v1alpha1.RevisionApproval) bool { return a.ApprovedBy != "alice" || a.Revision != commit("a") }
 		return !slices.ContainsFunc(g.Status.Approvals, other), g.Status.Approvals
 	})
 }
 
-// approve returns the command that approves a revision as g is now.
+// approve returns the command that approves a revision in the current round of g.
 func (w *world) approve(g *v1alpha1.GatedSource, revision string, more ...string) []string {
 	w.Helper()
 	w.Read(g)
@@ -110,7 +110,7 @@ func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	w.allowed(alice, w.approve(g, commit("a"))...)
 	w.allowed(bob, w.approve(g, commit("b"))...)
 	w.approves(g, "a alice", "b bob")
-	w.allowed(alice, "annotate", "--overwrite", "gtsrc", "apps", v1alpha1.ApproveRequestedByAnnotation+"=") // as Flux takes it away
+	w.allowed(alice, "annotate", "--overwrite", "gtsrc", "apps", v1alpha1.ApproveRequestedByAnnotation+"=") // as Flux removes it
 	w.allowed(bob, w.approve(g, commit("a"))...)
 	w.promoted(g, "a")
 	w.approves(g)
@@ -118,7 +118,7 @@ func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	if len(p.Approvals) != 2 || p.Approvals[0].ApprovedBy != "alice" || p.Approvals[1].ApprovedBy != "bob" {
 		t.Errorf("promoted by %+v", p.Approvals)
 	}
-	w.allowed(bob, w.approve(g, commit("b"))...) // in the next round nothing of the last one counts
+	w.allowed(bob, w.approve(g, commit("b"))...) // in the next round, approvals of the previous one do not count
 	w.approves(g, "b bob")
 	w.allowed(alice, w.approve(g, commit("b"))...)
 	w.promoted(g, "b")
@@ -128,12 +128,12 @@ func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	w.promoted(g, "a")
 	comma := "fix,revision=x@sha1:" + strings.Repeat("c", 40)
 	w.pushed(comma)
-	w.until("it has seen a branch with a comma", func() (bool, any) {
+	w.until("the status has the branch with a comma", func() (bool, any) {
 		w.Read(g)
 		return g.Status.Latest.Revision == comma, g.Status.Latest
 	})
 	w.allowed(alice, w.approve(g, comma)...)
-	w.until("it is approved", func() (bool, any) {
+	w.until("the approval is recorded", func() (bool, any) {
 		w.Read(g)
 		return len(g.Status.Approvals) == 1 && g.Status.Approvals[0].Revision == comma, g.Status.Approvals
 	})
@@ -159,13 +159,13 @@ func TestAttacksOnARevision(t *testing.T) {
 	for lines, who := range map[string]string{
 		line(commit("a"), "bob"): "clara", line(commit("a"), "alice") + "\n" + line(commit("a"), "bob"): "alice",
 		strings.Replace(line(commit("a"), "alice"), "round=0", "round=1", 1): "alice", strings.Replace(line(commit("a"), "alice"), string(g.UID), "other", 1): "alice",
-		line(commit("c"), "alice"): "alice", // which was never seen
+		line(commit("c"), "alice"): "alice", // never observed
 	} {
 		_, _ = people[who].kubectl(w.Context(), w.Namespace, "annotate", "--overwrite", "gtsrc", "apps", by+"="+lines)
 		w.Read(g)
 		for _, forged := range []string{" bob", commit("c"), "round=1", "uid=other"} {
 			if strings.Contains(g.Annotations[by], forged) {
-				t.Errorf("%q by %s makes %q", lines, who, g.Annotations[by])
+				t.Errorf("%q by %s results in %q", lines, who, g.Annotations[by])
 			}
 		}
 		w.onlyAlice(g)
@@ -207,13 +207,13 @@ func TestAttacksOnARevision(t *testing.T) {
 		w.refused(people[a.who], a.because, a.args...)
 	}
 	if w.onlyAlice(g); g.Status.Pinned != nil || g.Status.Round != 0 {
-		t.Errorf("it has moved: %+v", g.Status)
+		t.Errorf("the pin has moved: %+v", g.Status)
 	}
 	w.allowed(people["alice"], w.approve(g, commit("a"))...)
 	for _, who := range []string{"edith", "both", "clara"} { // an approval that the controller may not have handled stays
 		w.allowed(people[who], "annotate", "gtsrc", "apps", by+"-")
 		if w.Read(g); !strings.Contains(g.Annotations[by], line(commit("a"), "alice")) {
-			t.Errorf("%s has taken the approval away: %v", who, g.Annotations)
+			t.Errorf("%s has removed the approval: %v", who, g.Annotations)
 		}
 	}
 	w.allowed(people["both"], merge(`{"spec":{"revision":"`+commit("b")+`"}}`)...)
@@ -224,7 +224,7 @@ func TestAttacksOnARevision(t *testing.T) {
 	}
 }
 
-// During a freeze, what selects the Gates decides on the next revision.
+// During a freeze, the fields that select the Gates determine the next revision.
 func TestWhoMayEditTakesNoGatedSourceOutOfItsGates(t *testing.T) {
 	w := newWorld(t)
 	edith, both := w.as("edith", sourceEditor, viewer), w.as("both", sourceEditor, sourceApprover)
@@ -250,10 +250,10 @@ func TestWhoMayEditCreatesAndChangesWhatChoosesNoRevision(t *testing.T) {
 	w.allowed(edith, "create", "-f", manifest)
 	w.allowed(edith, "patch", "gtsrc", "apps", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
 	w.allowed(edith, "annotate", "gtsrc", "apps", "team=shop")
-	// Created again without its labels, it would leave the Gates that keep it from pinning its first revision.
+	// Created again without its labels, the GatedSource would no longer match the Gates that keep it from pinning its first revision.
 	w.refused(edith, "may not delete gated source "+w.Namespace+"/apps: it needs the verb approve", "delete", "gtsrc", "apps")
 	w.refused(edith, "it needs the verb approve", "replace", "--force", "-f", manifest)
-	// The garbage collector deletes what has lost its owner.
+	// The garbage collector deletes objects that have lost their owner.
 	owned := strings.Replace(gatedFile("owned", "", nil), `"metadata":{`, `"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}],`, 1)
 	w.refused(edith, "by metadata.ownerReferences: it needs the verb approve", "create", "-f", owned)
 }

@@ -1,5 +1,5 @@
-// Package policies attacks Gates on a real API server with config/policies, as
-// real users with the roles that it ships, while the real controller decides.
+// Package policies attacks Gates on a real API server with config/policies, as users with the roles that it ships, while the real
+// controller decides.
 package policies
 
 import (
@@ -50,8 +50,7 @@ func setup(ctx context.Context) (func() error, error) {
 	return stop, active(ctx)
 }
 
-// active waits until every policy is in force: some time passes between the
-// creation of a policy and the first request that it judges.
+// active waits until every policy is in force: the API server enforces a new policy after a delay.
 func active(ctx context.Context) error {
 	someone, err := cluster.Person("probe")
 	if err != nil {
@@ -75,9 +74,9 @@ func active(ctx context.Context) error {
 	other := "create -f " + exceptionFile("other", "", nil)
 	for _, step := range []struct {
 		who *person
-		// policy that denies the command, if a policy does.
+		// policy is the policy that denies the command, if any.
 		policy, command string
-		// want is in what is printed.
+		// want is a text in the output.
 		want string
 	}{
 		{admin, "", "create -f " + gateFile("probe", nil), ""},
@@ -109,7 +108,7 @@ func active(ctx context.Context) error {
 		if want != "" {
 			command += " --dry-run=server -o=yaml"
 		}
-		if err := harness.Eventually(ctx, harness.Patience, "the API server does as it must: "+step.command, func() error {
+		if err := harness.Eventually(ctx, harness.Patience, "the API server enforces the policies:  "+step.command, func() error {
 			out, err := step.who.kubectl(ctx, "probe", command)
 			if want == "" && err != nil || !strings.Contains(out, want) {
 				return fmt.Errorf("%s, %w", out, err)

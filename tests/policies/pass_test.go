@@ -21,7 +21,7 @@ const (
 	passWhy = v1alpha1.PassReasonAnnotation
 )
 
-// heldApp returns a Kustomization that closed Gates hold, once the policies of passes are in force.
+// heldApp returns a Kustomization that closed Gates hold, after the policies of passes are in force.
 func (w *world) heldApp(gates ...string) *unstructured.Unstructured {
 	w.Helper()
 	app := w.Kustomization("app")
@@ -29,7 +29,7 @@ func (w *world) heldApp(gates ...string) *unstructured.Unstructured {
 	for _, name := range gates {
 		w.ClosedGate(name, v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
 	}
-	w.until("it is held", func() (bool, any) {
+	w.until("the Kustomization is held", func() (bool, any) {
 		w.Read(app)
 		return harness.Suspended(app) && len(strings.Split(harness.HeldBy(app), ",")) == len(gates), harness.HeldBy(app)
 	})
@@ -45,7 +45,7 @@ func (w *world) heldApp(gates ...string) *unstructured.Unstructured {
 	return app
 }
 
-// annotationsOf returns an annotation of an object as it is.
+// annotationOf returns the current value of an annotation of an object.
 func (w *world) annotationOf(app *unstructured.Unstructured, name string) string {
 	w.Helper()
 	w.Read(app)
@@ -77,7 +77,7 @@ func TestAPassNeedsTheVerbOpenOnEachGateThatHolds(t *testing.T) {
 	}
 	w.allowed(mallory, "annotate", "kustomization", "app", passAt+"="+nowNano(), passBy+"=alice", passWhy+"=hotfix")
 	w.is("the requester", w.annotationOf(app, passBy), "mallory")
-	w.until("it passes", func() (bool, any) {
+	w.until("the Kustomization passes", func() (bool, any) {
 		record := w.annotationOf(app, v1alpha1.PassAnnotation)
 		return strings.HasPrefix(record, "state=Passing\n") && strings.Contains(record, "\nrequestedBy=mallory\n") && strings.HasSuffix(record, "\nreason=hotfix"), record
 	})
@@ -113,10 +113,10 @@ func TestAPassIsAskedForByHandAndOfWhatIsHeld(t *testing.T) {
 		}
 	}
 	w.Annotate(app.DeepCopy(), passAt, nowNano())
-	w.Annotate(app.DeepCopy(), passAt, "") // kustomize-controller removes what kubectl has set
+	w.Annotate(app.DeepCopy(), passAt, "") // kustomize-controller removes the annotations of kubectl
 }
 
-// A policy has to know many Gates, and cannot ask for each of them.
+// A policy must handle many Gates, and cannot check a permission for each of them.
 func TestAPassOfWhatManyGatesHold(t *testing.T) {
 	w := newWorld(t)
 	var names []string
@@ -128,7 +128,7 @@ func TestAPassOfWhatManyGatesHold(t *testing.T) {
 	w.mayOn("rita", "patch get", apps)
 	w.refused(rita, "it is held by more than 8 gates, so it needs the verb open on all gates", "annotate", "kustomization", "app", passAt+"="+nowNano())
 	defer w.bind("rita", true, "open", nil, "gates.gating.toolkit.fluxcd.io")()
-	w.until("she may open all", func() (bool, any) {
+	w.until("rita may open all gates", func() (bool, any) {
 		out, err := rita.kubectl(w.Context(), w.Namespace, "annotate --overwrite kustomization app "+passAt+"=NOW")
 		return err == nil, out
 	})
@@ -139,7 +139,7 @@ const (
 	heldBy    = v1alpha1.HeldByAnnotation
 )
 
-// attacker returns a person who may patch Kustomizations and open the Gate production alone.
+// attacker returns a person who may patch Kustomizations and open only the Gate production.
 func (w *world) attacker() *person {
 	w.Helper()
 	mallory := w.as("mallory", "gate-viewer")
@@ -163,12 +163,12 @@ func (w *world) expectPassRefused(app *unstructured.Unstructured, h *harness.His
 	})
 	for _, version := range h.All() {
 		if !harness.Suspended(version) {
-			w.Errorf("it ran: %v", version.GetAnnotations())
+			w.Errorf("the object was resumed: %v", version.GetAnnotations())
 		}
 	}
 }
 
-// onApp is a reference to the app of these tests.
+// onApp refers to the app of these tests.
 var onApp = v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"}
 
 func TestAPassThatListsForgedGatesIsRefused(t *testing.T) {
@@ -207,7 +207,7 @@ func TestAPassDoesNotPassAGateWhoseNameFoundNoRoomWithTheLock(t *testing.T) {
 	fills(t)
 }
 
-// fills has an attacker fill the annotations, so that the name of the Gate that closes does not fit.
+// fills makes an attacker fill the annotations, so that the name of the closing Gate does not fit.
 func fills(t *testing.T) {
 	w := newWorld(t)
 	app, mallory := w.heldApp("production"), w.attacker()
@@ -223,7 +223,7 @@ func fills(t *testing.T) {
 	patch(map[string]any{"filler": strings.Repeat("x", 256<<10-used)})
 	h := w.Record(app.GroupVersionKind())
 	freeze := w.ClosedGate("freeze", onApp)
-	w.until("it is held by what has no room", func() (bool, any) {
+	w.until("the gate without room for its name holds it", func() (bool, any) {
 		w.Read(freeze)
 		return freeze.Status.Targets != nil && freeze.Status.Targets.Held == 1, freeze.Status.Targets
 	})
@@ -232,7 +232,7 @@ func fills(t *testing.T) {
 	w.expectPassRefused(app, h)
 }
 
-// The object does not have the name of the Gate yet, and the time of the request is later than the closing.
+// The name of the Gate is not on the object yet, and the time of the request is later than the close.
 func TestAPassDoesNotPassAGateThatClosesAfterwards(t *testing.T) {
 	w := newWorld(t)
 	app, mallory := w.heldApp("production"), w.attacker()
@@ -277,12 +277,11 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	}
 }
 
-// TestARequestForAPassCountsOnce has a user who may only patch apply the record of a pass that has ended, and then what the controller
-// holds.
+// TestARequestForAPassCountsOnce makes a user who may only patch apply the record of an ended pass, and then the hold of the controller.
 func TestARequestForAPassCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	app, olga := w.heldApp("production"), w.attacker() // may open production
-	mallory := w.as("malice", "gate-viewer")           // may patch alone
+	mallory := w.as("malice", "gate-viewer")           // may only patch
 	w.mayOn("malice", "patch get", apps)
 	recorded := func(state, value string) (record string) {
 		w.until("the pass is "+state, func() (bool, any) {

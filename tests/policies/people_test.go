@@ -62,15 +62,14 @@ func (w *world) as(name string, roles ...string) *person {
 		}))
 		definition := &rbacv1.ClusterRole{}
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Name: role}, definition))
-		if len(definition.Rules) > 0 { // the API server knows all of them at once
+		if len(definition.Rules) > 0 { // the API server enforces all of them at the same time
 			w.mayBy(name, definition.Rules[0].Verbs[0], definition.Rules[0].Resources[0], definition.Rules[0].APIGroups[0])
 		}
 	}
 	return p
 }
 
-// role creates a ClusterRole of its own with verbs on resources of Gates, named
-// ones or all, and returns its name.
+// role creates a ClusterRole for this test with verbs on resources of Gates, named ones or all, and returns its name.
 func (w *world) role(verbs, resources []string, names ...string) string {
 	w.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}, Rules: []rbacv1.PolicyRule{{
@@ -81,13 +80,13 @@ func (w *world) role(verbs, resources []string, names ...string) string {
 	return role.Name
 }
 
-// mayBy waits until the API server knows of a permission.
+// mayBy waits until the API server grants a permission.
 func (w *world) mayBy(user, verb, resource, group string) {
 	w.Helper()
 	w.Eventually(user+" may "+verb+" "+resource, func() error { return w.may(user, verb, resource, group) })
 }
 
-// may returns an error unless a user has a permission for the object production, as the API server knows.
+// may returns an error unless the API server grants a user a permission for the object production.
 func (w *world) may(user, verb, resource, group string) error {
 	resource, sub, _ := strings.Cut(resource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -101,8 +100,7 @@ func (w *world) may(user, verb, resource, group string) error {
 	return err
 }
 
-// gate creates a Gate that is closed by default and waits until the controller
-// has decided on it.
+// gate creates a Gate that is closed by default and waits until the controller has decided on it.
 func (w *world) gate(name string) *v1alpha1.Gate {
 	w.Helper()
 	g := w.ClosedGate(name)
@@ -116,16 +114,16 @@ func (w *world) get(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return w.ReadGate(g.Name)
 }
 
-// decided checks whether the controller, asked again, has a Gate opened.
+// decided triggers the controller, and checks the condition Opened of a Gate.
 func (w *world) decided(g *v1alpha1.Gate, want metav1.ConditionStatus) {
 	w.Helper()
 	w.Decided(g)
 	if !meta.IsStatusConditionPresentAndEqual(g.Status.Conditions, v1alpha1.OpenedCondition, want) {
-		w.Fatalf("want Opened %s, it is %+v after %+v", want, g.Status.Conditions, g.LatestRequest())
+		w.Fatalf("want Opened %s, got %+v after %+v", want, g.Status.Conditions, g.LatestRequest())
 	}
 }
 
-// refused runs kubectl, which must be refused for a cause and change no object of the resource in the namespace.
+// refused runs kubectl, which must fail for a cause and change no object of the resource in the namespace.
 func (w *world) refused(p *person, cause string, args ...string) {
 	w.Helper()
 	before := w.written(args)
@@ -133,14 +131,14 @@ func (w *world) refused(p *person, cause string, args ...string) {
 	if err == nil {
 		w.Errorf("%q by %s is allowed: %s", args, p.Name, out)
 	} else if !strings.Contains(out+"\n", cause) {
-		w.Errorf("%q by %s is refused\nfor   %s\nnot for %q", args, p.Name, out, cause)
+		w.Errorf("%q by %s is refused\ngot  %s\nwant %q", args, p.Name, out, cause)
 	}
 	if after := w.written(args); !reflect.DeepEqual(before, after) {
-		w.Errorf("%q by %s makes\n%q of\n%q", args, p.Name, after, before)
+		w.Errorf("%q by %s results in\n%q from\n%q", args, p.Name, after, before)
 	}
 }
 
-// allowed runs kubectl, which must succeed, and returns what it prints.
+// allowed runs kubectl, which must succeed, and returns its output.
 func (w *world) allowed(p *person, args ...string) string {
 	w.Helper()
 	out, err := p.kubectl(w.Context(), w.Namespace, args...)
@@ -148,8 +146,8 @@ func (w *world) allowed(p *person, args ...string) string {
 	return out
 }
 
-// written returns what users write of the objects that a command is about: UID, generation and
-// the annotations of requests and approvals, by name.
+// written returns the parts that users write of the objects of a command: UID, generation and the annotations of requests and approvals,
+// by name.
 func (w *world) written(args []string) map[string]string {
 	w.Helper()
 	if len(args) == 1 {
@@ -172,7 +170,7 @@ func (w *world) written(args []string) map[string]string {
 	return found
 }
 
-// is compares what there is of something with what there must be.
+// is compares a value with the expected one.
 func (w *world) is(what string, got, want any) {
 	w.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -180,7 +178,7 @@ func (w *world) is(what string, got, want any) {
 	}
 }
 
-// until waits until a condition holds, which also returns what to report if it does not.
+// until waits until a condition holds. The condition also returns the value to report if it does not.
 func (w *world) until(what string, holds func() (bool, any)) {
 	w.Helper()
 	w.Eventually(what, func() error {
@@ -191,7 +189,7 @@ func (w *world) until(what string, holds func() (bool, any)) {
 	})
 }
 
-// without runs a function while no binding of some kinds of a policy exists, and applies its manifest then.
+// without runs a function while some kinds of bindings of a policy do not exist, and then applies its manifest.
 func (w *world) without(policy string, kinds []string, do func()) {
 	w.Helper()
 	run := func(args ...string) {
@@ -205,14 +203,14 @@ func (w *world) without(policy string, kinds []string, do func()) {
 	do()
 }
 
-// The kinds of the bindings that "without" deletes.
+// The kinds of bindings that "without" deletes.
 const (
 	mutating   = "mutatingadmissionpolicybinding"
 	validating = "validatingadmissionpolicybinding"
 )
 
-// manifest returns an object with annotations, and a spec that has what more says instead of the defaults;
-// null removes a field. A name may begin with "generateName: ".
+// manifest returns an object with annotations. Its spec has the defaults, overwritten by more. There, null removes a field. A name may
+// begin with "generateName: ".
 func manifest(kind, name, defaults, more string, annotations map[string]string) string {
 	spec := map[string]any{}
 	for _, part := range []string{defaults, more} {
@@ -243,7 +241,7 @@ func gateFile(name string, annotations map[string]string) string {
 	return manifest(v1alpha1.GateKind, name, `{"default":"closed"}`, "", annotations)
 }
 
-// holdFile returns the manifest of a closed Gate with more in its spec.
+// holdFile returns the manifest of a closed Gate with additional fields in its spec.
 func holdFile(name, spec string) string {
 	return manifest(v1alpha1.GateKind, name, `{"default":"closed"}`, spec, nil)
 }

@@ -29,12 +29,12 @@ func (w *world) receiver(name string) *v1alpha1.GateReceiver {
 	return r
 }
 
-// mayNot is the refusal of what a person does with a receiver.
+// mayNot returns the refusal of a write of a receiver by a person.
 func (w *world) mayNot(p *person, do, what, gate, verbs string) string {
 	return fmt.Sprintf("user %s may not %s a receiver that %s gate %s/%s: it needs the %s on gates.gating.toolkit.fluxcd.io", p.Name, do, what, w.Namespace, gate, verbs)
 }
 
-// tenGates is spec.gateRefs with as many as there may be, the last one named last.
+// tenGates is spec.gateRefs with the maximum number of Gates, the last one with the given name.
 func tenGates(last string) string {
 	names := make([]string, 9)
 	for i := range names {
@@ -43,7 +43,7 @@ func tenGates(last string) string {
 	return "[" + strings.Join(append(names, `{"name":"`+last+`"}`), ",") + "]"
 }
 
-// namesOfTen are those of tenGates without the last, and production.
+// namesOfTen returns the names of tenGates without the last, and production.
 func namesOfTen() []string {
 	var names []string
 	for i := range 9 {
@@ -52,8 +52,8 @@ func namesOfTen() []string {
 	return slices.Concat(names, []string{"production"})
 }
 
-// asks is what of a spec says what is requested, in place of the action.
-func asks(expression string) string {
+// withActionExpr returns the fields of a spec with an actionExpr instead of an action.
+func withActionExpr(expression string) string {
 	content, err := json.Marshal(map[string]any{"action": nil, "actionExpr": expression})
 	if err != nil {
 		panic(err)
@@ -93,11 +93,11 @@ func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 		{carl, `{"action":"'close'"}`, `spec.action: Unsupported value: "'close'"`},
 		{carl, `{"action":"close","actionExpr":"'open'"}`, one},
 		{carl, `{"action":null}`, one},
-		// A string literal is an expression as well.
-		{carl, asks(`'close'`), either(carl, "production")},
-		{olga, asks(`"open"`), either(olga, "production")},
-		{olga, asks(`req.ref == "main" ? "open" : ""`), either(olga, "production")},
-		{rita, asks(`vars`), either(rita, "production")},
+		// A string literal is an expression, too.
+		{carl, withActionExpr(`'close'`), either(carl, "production")},
+		{olga, withActionExpr(`"open"`), either(olga, "production")},
+		{olga, withActionExpr(`req.ref == "main" ? "open" : ""`), either(olga, "production")},
+		{rita, withActionExpr(`vars`), either(rita, "production")},
 	} {
 		w.refused(a.p, a.cause, "create", "-f", receiverFile("ci", a.spec))
 	}
@@ -107,7 +107,7 @@ func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 	w.refused(carl, opens(carl, "production"), "create", "-f", receiverFile("generateName: ci-", ""))
 }
 
-// Two checks for each of ten Gates are the most that the policy has to afford.
+// Two checks for each of ten Gates are the maximum cost of the policy.
 func TestWhoMayOpenAndCloseCreatesAReceiverForTenGates(t *testing.T) {
 	w := newWorld(t)
 	tina := w.as("tina", receiverEditor, receiverViewer, w.role([]string{"open", "close"}, []string{"gates"}, namesOfTen()...))
@@ -133,7 +133,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 	w.allowed(clara, "create", "-f", receiverFile("ci", `{"filter":"req.ok","events":null}`))
 	for _, p := range []*person{rita, patty} {
 		cause := w.mayNot(p, "change the spec of", "opens", "production", "verb open")
-		_, either, _ := strings.Cut(cause, " the spec of") // a user who applies a part removes nothing that others own
+		_, either, _ := strings.Cut(cause, " the spec of") // a partial apply removes no fields that others own
 		for _, change := range []string{
 			`{"secretRef":{"name":"known-to-` + p.Name + `"}}`, `{"type":"gitlab"}`, `{"filter":null}`, `{"filter":"true"}`, `{"window":"8784h"}`,
 			`{"interval":"1s"}`, `{"suspend":true}`, `{"gateRefs":[{"name":"production"},{"name":"staging"}]}`, `{"type":"github","events":["push"]}`,
@@ -144,7 +144,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 		for patch, cause := range map[string]string{
 			`{"spec":{"type":"generic-oidc","secretRef":null,"oidcProviders":[{"issuerURL":"https://x","validations":[{"expression":"true","message":"x"}]}]}}`: cause,
 			`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"1"}},"spec":{"filter":""}}`:                                                         cause,
-			`{"spec":` + asks("'close'") + `}`:           w.mayNot(p, "change the spec of", "opens and closes", "production", "verbs open and close"),
+			`{"spec":` + withActionExpr("'close'") + `}`: w.mayNot(p, "change the spec of", "opens and closes", "production", "verbs open and close"),
 			`{"spec":{"gateRefs":[{"name":"staging"}]}}`: w.mayNot(p, "change the spec of", "opens", "staging", "verb open"),
 		} {
 			w.refused(p, cause, "patch gatereceiver ci --type=merge -p "+patch)
@@ -154,7 +154,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 	w.refused(rita, w.mayNot(rita, "create", "opens", "production", "verb open"), "create --dry-run=server -f "+receiverFile("another", ""))
 }
 
-// The verb is that of what the receiver can do after the change.
+// The user needs the verbs for the actions that the receiver can take after the change.
 func TestWhoMayOnlyCloseHasReceiversThatClose(t *testing.T) {
 	w := newWorld(t)
 	clara := w.clusterAdmin()
@@ -164,9 +164,9 @@ func TestWhoMayOnlyCloseHasReceiversThatClose(t *testing.T) {
 	either := w.mayNot(carl, "change the spec of", "opens and closes", "production", "verbs open and close")
 	for change, cause := range map[string]string{
 		`{"action":"open"}`:                        w.mayNot(carl, "change the spec of", "opens", "production", "verb open"),
-		asks(`"open"`):                             either,
-		asks(`'close'`):                            either,
-		asks("close"):                              either,
+		withActionExpr(`"open"`):                   either,
+		withActionExpr(`'close'`):                  either,
+		withActionExpr("close"):                    either,
 		`{"action":"close "}`:                      `spec.action: Unsupported value: "close "`,
 		`{"actionExpr":"'open'"}`:                  "exactly one of action and actionExpr must be set",
 		`{"action":null}`:                          "exactly one of action and actionExpr must be set",
@@ -190,7 +190,7 @@ func TestTheMetadataOfAReceiverIsFree(t *testing.T) {
 	w.refused(rita, w.mayNot(rita, "create", "opens", "production", "verb open"), "create", "-f", receiverFile("ci", ""))
 }
 
-// Git cannot remove a field that another manager owns as well: here a Gate from the list.
+// Git cannot remove a field that another manager owns, too: here a Gate in the list.
 func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 	w := newWorld(t)
 	flux := w.as("flux", receiverEditor, receiverViewer, opener)
@@ -219,7 +219,7 @@ func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 	w.is("the gates", w.receiver("ci").Spec.GateRefs, []v1alpha1.GateReference{{Name: "production"}})
 }
 
-// Users paste the path into the settings of a sender, and the token next to it.
+// Users paste the path into the settings of a sender, next to the token.
 func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 	w := newWorld(t)
 	clara := w.clusterAdmin()
@@ -240,21 +240,21 @@ func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
 	w.allowed(clara, "create -f "+strings.Replace(file, `"name":"ci"`, `"name":"born"`, 1))
 	for _, name := range []string{"ci", "born"} {
 		if path := w.receiver(name).Status.WebhookPath; strings.Contains(path, "mallory") {
-			t.Errorf("%s takes webhooks at %s", name, path)
+			t.Errorf("%s accepts webhooks at %s", name, path)
 		}
 	}
 	if out := w.allowed(w.as(controllerName), write+" --dry-run=server -o=yaml"); !strings.Contains(out, "webhookPath: /hook/of-mallory") {
-		t.Errorf("the controller cannot write it: %s", out)
+		t.Errorf("the controller cannot write the status: %s", out)
 	}
 }
 
-// received has the controller write a request of a webhook, with more annotations.
+// received makes the controller write the request of a webhook, with additional annotations.
 func (w *world) received(g *v1alpha1.Gate, more ...string) {
 	w.Helper()
 	w.allowed(w.as(controllerName), append([]string{"annotate", "--overwrite", "gate", g.Name, openAt + "=" + now(), openBy + "=GateReceiver " + w.Namespace + "/ci"}, more...)...)
 }
 
-// Without the digests, a user could send a webhook again that they have seen.
+// Without the digests, a user could replay a webhook.
 func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -269,7 +269,7 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 		w.allowed(p, "annotate gate production "+deliveries+"=forged")
 		check("")
 	}
-	taken := strings.Repeat("0123456789abcdef ", 2500) // as long as it gets
+	taken := strings.Repeat("0123456789abcdef ", 2500) // the maximum length
 	w.received(g, deliveries+"="+taken)
 	check(taken)
 	forged := gateFile("production", map[string]string{deliveries: "forged"})
@@ -289,19 +289,19 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 	check(taken)
 	for _, command := range []string{
 		`patch gate production --type=json -p [{"op":"remove","path":"/metadata/annotations"}]`, "replace -f " + gateFile("production", nil), "replace -f " + forged,
-		"apply -f " + forged, "apply -f " + gateFile("production", nil), // removes it if it was applied
+		"apply -f " + forged, "apply -f " + gateFile("production", nil), // removes the annotation if it was applied
 		"apply --server-side --force-conflicts -f " + gateFile("production", nil),
 	} {
 		w.allowed(edith, command)
 		check(taken)
 	}
 	w.allowed(edith, "create -f "+gateFile("born", map[string]string{deliveries: "forged", "a": "b"}))
-	w.is("the annotations at birth", w.ReadGate("born").Annotations, map[string]string{"a": "b"})
+	w.is("the annotations after creation", w.ReadGate("born").Annotations, map[string]string{"a": "b"})
 	w.allowed(w.as(controllerName), "annotate gate production "+deliveries+"-")
 	check("")
 }
 
-// The close of a person must not pass for that of a webhook, which any webhook opens.
+// A close request of a person must not look like that of a webhook, because any webhook can end those.
 func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -339,13 +339,13 @@ func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
 	r.synced()
 	r.allowed(r.as("rita", receiverEditor, receiverViewer), "annotate", "gatereceiver", "ci", "reconcile.fluxcd.io/requestedAt=1")
 	r.synced()
-	written := func() (owned []metav1.ManagedFieldsEntry) { // by others than the controller
+	written := func() (owned []metav1.ManagedFieldsEntry) { // by clients other than the controller
 		return slices.DeleteFunc(r.receiver("ci").ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Subresource == "status" })
 	}
 	before := written()
 	r.synced()
 	r.is("what kustomize-controller writes again", written(), before)
-	commit(asks("req.ok ? 'open' : 'close'"))
+	commit(withActionExpr("req.ok ? 'open' : 'close'"))
 	r.failed(r.mayNot(tenant, "change the spec of", "opens and closes", "production", "verbs open and close"))
 	r.is("the action", r.receiver("ci").Spec.Action, v1alpha1.RequestOpen)
 }

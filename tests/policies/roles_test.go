@@ -17,8 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// verbsOn returns the verbs that a ClusterRole has on each resource of ours,
-// sorted.
+// verbsOn returns the verbs that a ClusterRole has on each resource of the project, sorted.
 func (w *world) verbsOn(name string) (map[string][]string, error) {
 	role := &rbacv1.ClusterRole{}
 	if err := cluster.Client.Get(w.Context(), client.ObjectKey{Name: name}, role); err != nil {
@@ -60,7 +59,7 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 	}
 }
 
-// The real controller aggregates, as in any cluster.
+// The real controller aggregates the roles.
 func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t *testing.T) {
 	w := newWorld(t)
 	manager, err := cluster.StartControllerManager(w.Context(), "clusterrole-aggregation-controller")
@@ -73,7 +72,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	for name, verbs := range map[string][]string{"view": look, "edit": edit, "admin": edit} {
 		want := map[string][]string{"gates": verbs, "gateexceptions": verbs, "gatedsources": verbs}
-		if name != "view" { // the path of a generic receiver is all that opens, that of a calendar all that reads
+		if name != "view" { // the path of a generic receiver suffices to open, and that of a calendar to read
 			want["gatereceivers"], want["calendarfeeds"] = verbs, verbs
 		}
 		w.until(name+" is aggregated", func() (bool, any) {
@@ -87,7 +86,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 		w.mayBy(p.Name, "update", "gates", v1alpha1.GroupVersion.Group)
 		w.allowed(p, "label", "gate", "production", role+"=b")
 		w.refused(p, "user "+p.Name+" may not open gate", openings[0])
-		w.born(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
+		w.createException(p, role, `{"gateRef":{"name":"`+role+`"}}`, nil)
 		w.refused(p, "user "+p.Name+" may not approve gate exception", "annotate", "gtex", role, approveAt+"="+w.approvalOf(role))
 		w.refused(p, "user "+p.Name+" may not create a receiver that opens gate", "create", "-f", receiverFile(role, ""))
 		w.refused(p, w.mayNotHold(p.Name, "Kustomizations", w.Namespace, role, apps), "create", "-f", holdFile(role, own))
@@ -119,7 +118,8 @@ func TestAnOpenerOpensAndClosesInTheirName(t *testing.T) {
 	w.allowed(alice, "get gates")
 }
 
-// mayNotEdit has a person change all parts of an object, with and without a spec, which needs the verb update.
+// mayNotEdit makes a person change all parts of an object, with and without a spec, and expects refusals because that needs the verb
+// update.
 func (w *world) mayNotEdit(p *person, what, object, spec string) {
 	w.Helper()
 	merge := "patch " + object + " --type=merge -p "
@@ -168,7 +168,7 @@ func TestAnOpenerChangesNothingElse(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 }
 
-// A request that the controller has not yet seen could be withdrawn.
+// Otherwise a request that the controller has not observed yet could be withdrawn.
 func TestWhoMayOnlyOpenCannotWithdrawARequestToClose(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -214,7 +214,7 @@ func TestAClusterAdminDoesItAll(t *testing.T) {
 	w.allowed(clara, "delete gate production")
 }
 
-// The controller itself may write the finalizer.
+// The controller may only write the finalizer.
 func TestTheControllerEditsFinalizersOnly(t *testing.T) {
 	w := newWorld(t)
 	w.gate("production")
@@ -225,10 +225,10 @@ func TestTheControllerEditsFinalizersOnly(t *testing.T) {
 	w.allowed(account, `patch gate production --type=json -p [{"op":"remove","path":"/metadata/finalizers"}]`)
 }
 
-// governed is a kind whose verb patch is for annotations alone.
+// governed is a kind whose verb patch only permits annotations.
 type governed struct {
 	kind, resource, what, role, annotation string
-	// spec has a field that Git is to remove, small is without it.
+	// spec has a field that Git must be able to remove. small does not have it.
 	spec, small string
 }
 
@@ -249,7 +249,7 @@ func (k governed) of(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"owned"},"spec":%s}`, v1alpha1.GroupVersion, k.kind, spec)
 }
 
-// value returns one for the annotation, another one each time.
+// value returns a new value for the annotation.
 func (k governed) value(w *world) string {
 	w.Helper()
 	if k.annotation == approveAt {
@@ -258,7 +258,7 @@ func (k governed) value(w *world) string {
 	return time.Now().UTC().Format(time.RFC3339Nano)
 }
 
-// owners returns the field managers of the spec, in words.
+// owners returns the field managers of the spec, as text.
 func (k governed) owners(w *world) string {
 	w.Helper()
 	var owners []string
@@ -282,7 +282,7 @@ func (k governed) live(w *world) *unstructured.Unstructured {
 	return obj
 }
 
-// Git cannot remove a field that another manager owns as well.
+// Git cannot remove a field that another manager owns, too.
 func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 	for _, k := range bothKinds {
 		t.Run(k.kind, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 	}
 }
 
-// However an object came to be, who may annotate it can.
+// A user who may patch can annotate an object, regardless of how it was created.
 func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
 	for _, k := range bothKinds {
 		t.Run(k.kind, func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
 					w.allowed(alice, "annotate", "--overwrite", k.resource, "owned", "reconcile.fluxcd.io/requestedAt="+k.value(w))
 				}
 				w.allowed(alice, "annotate", k.resource, "owned", k.annotation+"-")
-				w.allowed(flux, "delete", k.resource, "owned") // once the controller has removed its finalizer
+				w.allowed(flux, "delete", k.resource, "owned") // after the controller has removed its finalizer
 			}
 		})
 	}

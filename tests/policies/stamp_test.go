@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// stamped checks who is said to have requested.
+// stamped checks the stamped requester.
 func (w *world) stamped(g *v1alpha1.Gate, annotation, want string) {
 	w.Helper()
 	w.is(annotation, w.get(g).Annotations[annotation], want)
@@ -57,7 +57,7 @@ func TestAForgedRequestedByIsOverwritten(t *testing.T) {
 	w.stamped(g, openBy, "alice")
 }
 
-// The next request does not repeat the reason of the last one.
+// The next request must not repeat the reason of the last one.
 func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -68,7 +68,7 @@ func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
 			p                 *person
 			pairs, why, whose string
 		}{
-			{alice, at + why + "=incident-5", "incident-5", "alice"}, {alice, at + why + "=incident-5", "incident-5", "alice"}, // her own, once more
+			{alice, at + why + "=incident-5", "incident-5", "alice"}, {alice, at + why + "=incident-5", "incident-5", "alice"}, // a repeated request by the same user
 			{bob, at, "", "bob"}, {alice, at + why + "=incident-9", "incident-9", "alice"}, {edith, "a=" + action, "incident-9", "alice"}, // no request
 		} {
 			w.allowed(step.p, "annotate --overwrite gate production "+step.pairs)
@@ -103,7 +103,7 @@ func TestTheFirstWhoRequestsStaysUntilTheRequestChanges(t *testing.T) {
 		w.allowed(bob, "annotate --overwrite gate production "+pair)
 		w.stamped(g, openBy, "alice")
 	}
-	w.allowed(bob, "annotate gate production "+openWhy+"=changed") // a user who changes the reason is the requester
+	w.allowed(bob, "annotate gate production "+openWhy+"=changed") // a user who changes the reason becomes the requester
 	w.stamped(g, openBy, "bob")
 	w.decided(g, metav1.ConditionTrue)
 	w.requested(g, "alice", "release", v1alpha1.SourceAnnotation)
@@ -147,7 +147,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w.stamped(g, openBy, "system:serviceaccount:gating-system:other")
 	w.Decided(g)
 	w.Decided(g)
-	// The name of the last who asked would be that of who asks next.
+	// Otherwise the next request would have the name of the last requester.
 	overwrite := "annotate --overwrite gate production " + openAt + "=NOW"
 	cause := "may not open or close gate " + w.Namespace + "/production in the name of another: requestedBy must begin with GateReceiver " + w.Namespace + "/"
 	w.refused(account, cause, overwrite)
@@ -157,7 +157,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 	w.allowed(account, "annotate", "--overwrite", "gate", "production", "reconcile.fluxcd.io/requestedAt=1")
 }
 
-// A user who claims to be a webhook is recorded under their own name.
+// If a user claims to be a webhook, the user's own name is recorded.
 func TestNobodyPassesForAReceiver(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
@@ -192,7 +192,7 @@ func TestWhoImpersonatesCanDoWhatTheOtherCan(t *testing.T) {
 	w.stamped(g, openBy, "alice")
 }
 
-// unhandled returns the lines of the requests that the controller has not handled, without their values and numbers.
+// unhandled returns the lines of the unhandled requests, without their values and numbers.
 func (w *world) unhandled(g *v1alpha1.Gate) (all []string) {
 	w.Helper()
 	value := w.get(g).Annotations[v1alpha1.UnhandledAnnotation]
@@ -214,8 +214,8 @@ func (w *world) hasLines(g *v1alpha1.Gate, want ...string) {
 	w.is("unhandled requests", w.unhandled(g), want)
 }
 
-// While the controller is away, the annotation of a request has room for one. It used to lose the first of two closes, and the Gate
-// opened when the second, shorter one was over.
+// While the controller is down, the annotation can contain only one request. Without the lines, the first of two closes would be lost, and
+// the Gate would open at the end of the second, shorter one.
 func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -235,14 +235,14 @@ func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T
 	}
 	reset := g.Status.ResetToDefaultAt
 	if reset == nil || time.Until(reset.Time) < time.Hour {
-		t.Errorf("it opens at %s", reset)
+		t.Errorf("the gate opens at %s", reset)
 	}
 	for _, who := range []string{"alice: incident 77", "carl: a try"} {
 		if !slices.ContainsFunc(g.Status.History, func(e v1alpha1.HistoryEntry) bool { return e.RequestedBy+": "+e.Message == who }) {
 			t.Errorf("the history lacks %s: %+v", who, g.Status.History)
 		}
 	}
-	// The next line gets a number that no line had.
+	// The next line gets a new number.
 	start = w.stopController()
 	for _, lasts := range []string{"/3h", "/1s"} {
 		w.allowed(carl, "annotate", "--overwrite", "gate", "production", closeAt+"="+now()+lasts)
@@ -264,7 +264,7 @@ func TestAdmissionRecordsWhatIsReplacedOrRemovedBeforeItIsHandled(t *testing.T) 
 	w.allowed(alice, "annotate", "--overwrite", "gate", "production", openAt+"="+now()+"/1h", openWhy+"=two\n\tlines")
 	w.allowed(edith, "annotate", "gate", "production", openAt+"-")
 	want := []string{"open annotation alice the same request with another reason"}
-	w.hasLines(g, want...) // an open that is removed opens nothing
+	w.hasLines(g, want...) // a removed open request does not open the gate
 	w.allowed(alice, "annotate", "gate", "production", closeAt+"="+now(), v1alpha1.CloseReasonAnnotation+"=two\n\tlines")
 	w.allowed(edith, "annotate", "gate", "production", closeAt+"-", v1alpha1.CloseReasonAnnotation+"-")
 	want = append(want, "close annotation alice two  lines")
@@ -311,13 +311,13 @@ func TestThereIsRoomForSomeUnhandledRequestsOfEachUser(t *testing.T) {
 	}
 	w.is("lines", len(w.unhandled(g)), 32)
 	w.refused(w.as("zoe", closes), "has not handled 32 earlier requests", closing())
-	// Flux must be able to apply the Gate.
+	// Flux must still be able to apply the Gate.
 	w.allowed(edith, "patch", "gate", "production", "--type=merge", "-p", `{"spec":{"interval":"5m"}}`)
 	w.allowed(edith, "patch", "gate", "production", "--type=merge", "-p", `{"spec":{"interval":"6m"},"metadata":{"annotations":{"`+closeAt+`":null}}}`)
 	w.is("lines after the last close was removed", len(w.unhandled(g)), 33)
 }
 
-// Flux strips the annotations of kubectl at its next reconciliation, which may come before the controller has seen a close.
+// Flux strips the annotations of kubectl at its next reconciliation, perhaps before the controller has observed a close.
 func TestFluxStripsAnUnhandledCloseWhichCountsAllTheSame(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	spec := `{"default":"opened","window":"10s","interval":"1m"}`
@@ -332,13 +332,13 @@ func TestFluxStripsAnUnhandledCloseWhichCountsAllTheSame(t *testing.T) {
 	r.hasLines(g, "close annotation alice incident 77")
 	r.settled(g)
 	r.allowed(carl, "annotate", "gate", "production", closeAt+"="+now()+"/1s")
-	r.commitManifest(holdFile("production", strings.Replace(spec, "1m", "2m", 1))) // and a new spec with it
+	r.commitManifest(holdFile("production", strings.Replace(spec, "1m", "2m", 1))) // together with a new spec
 	r.synced()
 	r.hasLines(g, "close annotation alice incident 77", "close annotation carl ")
 	r.settled(g)
 	start()
 	r.decided(g, metav1.ConditionFalse)
-	r.synced() // strips what decided asked by
+	r.synced() // strips the annotations of the handled requests
 	r.decided(g, metav1.ConditionFalse)
 	r.synced()
 	r.settled(g)

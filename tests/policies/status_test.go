@@ -12,13 +12,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// forgedStatus is what the controller remembers of an open request.
+// forgedStatus returns a status with an open request.
 func forgedStatus() string {
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	return `{"requests":[{"action":"open","source":"annotation","requestedAt":"` + at + `","acceptedAt":"` + at + `","state":"InForce"}]}`
 }
 
-// forge puts an open request into the memory of a Gate.
+// forge writes an open request to the status of a Gate.
 func forge(w *world, g *v1alpha1.Gate) {
 	w.Helper()
 	w.Must(json.Unmarshal([]byte(forgedStatus()), &g.Status))
@@ -35,7 +35,7 @@ func TestNobodyButTheControllerWritesTheStatus(t *testing.T) {
 	stan := w.as("stan", w.role([]string{"get", "patch", "update"}, []string{"gates", "gates/status"}))
 	for _, p := range []*person{stan, w.clusterAdmin(), w.as("otto", viewer, editor, opener)} {
 		cause := "user " + p.Name + " may not write the status of gate " + w.Namespace + "/production"
-		if p.Name == "otto" { // has all our roles
+		if p.Name == "otto" { // has all roles of the project
 			cause = `User "otto" cannot`
 		}
 		for _, command := range []string{
@@ -77,7 +77,7 @@ func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
 	}
 }
 
-// clusterAdmin returns a person who may do all that RBAC allows.
+// clusterAdmin returns a person with all RBAC permissions.
 func (w *world) clusterAdmin() *person {
 	w.Helper()
 	w.Must(client.IgnoreAlreadyExists(cluster.Client.Create(w.Context(), &rbacv1.ClusterRoleBinding{
@@ -89,7 +89,7 @@ func (w *world) clusterAdmin() *person {
 	return clara
 }
 
-// People subscribe to the path.
+// Calendar clients subscribe to the path.
 func TestWhoEditsCalendarsWritesThemAndNotWhereTheyAre(t *testing.T) {
 	w := newWorld(t)
 	cora := w.as("cora", calendarEditor, calendarViewer)
@@ -101,7 +101,7 @@ func TestWhoEditsCalendarsWritesThemAndNotWhereTheyAre(t *testing.T) {
 	w.refused(cora, "cannot", write)
 	w.refused(vic, "cannot", write)
 	w.refused(w.clusterAdmin(), "may not write the status of calendar feed "+w.Namespace+"/all: it says to what people subscribe", write)
-	w.refused(vic, `cannot list resource "calendarfeeds"`, "get calendarfeeds") // the path of a calendar is all that reads it
+	w.refused(vic, `cannot list resource "calendarfeeds"`, "get calendarfeeds") // the path of a calendar suffices to read it
 	obj := &v1alpha1.CalendarFeed{}
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "all"}, obj))
 	if obj.Status.CalendarPath != "" || obj.Spec.Days != 7 {

@@ -48,7 +48,7 @@ func TestNobodyCreatesAGateThatHoldsWhatTheyMayNotPatch(t *testing.T) {
 	for _, more := range []string{`"suspend":true`, `"default":"opened"`, `"mode":"Lenient"`} {
 		w.refused(bob, here, "create", "-f", holdFile("freeze", strings.Replace(own, "{", "{"+more+",", 1)))
 	}
-	// The controller cannot hold these.
+	// The controller cannot hold these kinds.
 	w.allowed(bob, "create", "-f", holdFile("none", `{"targets":[{"kind":"Deployment","name":"x"},{"kind":"Secret","apiVersion":"v1","name":"x"},{"kind":"Kustomizations","name":"x"},`+
 		`{"kind":"Kustomization","apiVersion":"kustomize.config.k8s.io/v1beta1","name":"x"},{"kind":"Kustomization","apiVersion":"v1","name":"x"}]}`))
 	w.refused(bob, "by gate "+w.Namespace+"/freeze-", "create", "-f", holdFile("generateName: freeze-", own))
@@ -103,7 +103,7 @@ func TestNoEditAddsATargetWithoutTheVerb(t *testing.T) {
 		{here, merge(`{"kind":"Kustomization","name":"more"}`, second)},
 		{here, merge(first, `{"kind":"Kustomization","name":"*","matchLabels":{"a":"c"}}`)},
 		{here, merge(first, `{"kind":"Kustomization","name":"*"}`)},
-		// The same target with its namespace or apiVersion is another entry.
+		// The same target with its namespace or apiVersion counts as another entry.
 		{here, merge(`{"kind":"Kustomization","name":"apps","namespace":"`+w.Namespace+`"}`, second)},
 		{here, merge(`{"kind":"Kustomization","name":"apps","apiVersion":"kustomize.toolkit.fluxcd.io/v1"}`, second)},
 		{there, merge(`{"kind":"Kustomization","name":"apps","namespace":"`+shop.Namespace+`"}`, second)},
@@ -123,7 +123,7 @@ func TestNoEditAddsATargetWithoutTheVerb(t *testing.T) {
 	w.refused(carla, w.mayNotHold("carla", "HelmReleases", w.Namespace, "freeze", releases), merge(first, second, `{"kind":"HelmRelease","name":"more"}`)...)
 }
 
-// A person with fewer permissions than the writer of the targets still edits the rest, and lets go.
+// A person with fewer permissions than the author of the targets can still edit other fields and remove targets.
 func TestWhoMayNotPatchTheTargetsEditsTheRestAndTakesThemOut(t *testing.T) {
 	w := newWorld(t)
 	bob := w.as("bob", editor, viewer)
@@ -162,7 +162,7 @@ func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
 	kinds, resources := kindsAndResources()
 	for i, kind := range kinds {
 		if kind == v1alpha1.GatedSourceKind {
-			continue // who views Gates gets those
+			continue // the viewer role includes those
 		}
 		w.refused(bob, w.mayNotWatch("bob", pluralOf(kind), w.Namespace, "after", resources[i]), "create", "-f", holdFile("after", `{"dependsOn":[{"kind":"`+kind+`","name":"x"}]}`))
 	}
@@ -183,7 +183,7 @@ func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
 	w.allowed(bob, "patch", "gate", "after", "--type=merge", "-p", `{"spec":{"dependsOn":null}}`)
 }
 
-// A tenant may patch in the own namespace, and holds nothing of others.
+// A tenant may patch in the tenant's own namespace, and must not hold objects of others.
 func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 	w := newWorld(t)
 	tenant, platform := w.as("tina", editor, viewer), w.as("pia", editor, viewer)
@@ -199,8 +199,8 @@ func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 		`{"kind":"Kustomization","name":"*","namespace":"*","matchExpressions":[{"key":"a","operator":"Exists"}]}`,
 		`{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"no":"such"}}}`,
 		strings.Repeat(`{"kind":"Kustomization","name":"*","namespaceSelector":{"matchLabels":{"a":"b"}}},`, 2) + `{"kind":"Kustomization","name":"apps"}`,
-		all + strings.Repeat(`,{"kind":"Kustomization","name":"x"}`, 254), // among more than can be checked
-		`{"kind":"HelmRelease","name":"*"},` + all, all + `,{"kind":"HelmRelease","name":"*"}`, // next to what they may hold
+		all + strings.Repeat(`,{"kind":"Kustomization","name":"x"}`, 254), // among more targets than the policy can check
+		`{"kind":"HelmRelease","name":"*"},` + all, all + `,{"kind":"HelmRelease","name":"*"}`, // next to targets that the tenant may hold
 	} {
 		command := "create --dry-run=server -f " + holdFile("fleet", `{"targets":[`+targets+`]}`)
 		w.refused(tenant, refused, command)
@@ -234,8 +234,8 @@ func TestWhoMayHoldInAllNamespacesHoldsOfEachKindThatTheyMayPatch(t *testing.T) 
 		"patch", "gate", "fleet", "--type=merge", "-p", `{"spec":{"targets":[{"kind":"HelmRelease","name":"*","namespaceSelector":{"matchLabels":{"team":"a"}}}]}}`)
 }
 
-// Not even who may patch there, and so passes the policy, holds from one namespace what is in another: the controller would do
-// so with its own permissions.
+// From one namespace, even a user who may patch objects in another, and so passes the policy, cannot hold them: the controller would do so
+// with its own permissions.
 func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
 	w, platform := newWorld(t), newWorld(t)
 	held := platform.Kustomization("apps")

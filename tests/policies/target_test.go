@@ -17,16 +17,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// apps and releases are what most people of these tests hold.
+// apps and releases are the resources that most tests hold.
 const (
 	apps     = "kustomizations.kustomize.toolkit.fluxcd.io"
 	releases = "helmreleases.helm.toolkit.fluxcd.io"
 )
 
-// most is how many kinds and namespaces the policy checks at once. The API server affords 27.
+// most is how many kinds and namespaces the policy checks at once. The cost limit of the API server allows 27.
 const most = 26
 
-// spec is targets and what is watched as a spec.
+// spec returns a spec with targets and dependencies.
 func spec(targets []v1alpha1.TargetReference, watch ...v1alpha1.DependencyReference) string {
 	content, err := json.Marshal(map[string]any{"targets": targets, "dependsOn": watch})
 	if err != nil {
@@ -41,8 +41,8 @@ func (w *world) mayOn(user, verbs string, resources ...string) {
 	w.bind(user, false, verbs, nil, resources...)
 }
 
-// bind does it in all namespaces if so, and for objects with these names alone, production among them. It returns what takes
-// it away.
+// bind grants a user verbs on resources, in all namespaces if everywhere is set, and only for objects with these names if there are any,
+// including production. The returned function revokes them.
 func (w *world) bind(user string, everywhere bool, verbs string, names []string, resources ...string) (take func()) {
 	w.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}}
@@ -70,7 +70,7 @@ func (w *world) bind(user string, everywhere bool, verbs string, names []string,
 	return take
 }
 
-// mayNotHold is the refusal of a target, and mayNotWatch that of what is watched.
+// mayNotHold is the refusal of a target, and mayNotWatch that of a dependency.
 func (w *world) mayNotHold(user, kinds, namespace, gate, resource string) string {
 	return fmt.Sprintf("user %s may not hold %s in namespace %s by gate %s/%s: that needs the verb patch on %s\n", user, kinds, namespace, w.Namespace, gate, resource)
 }
@@ -84,13 +84,13 @@ func (w *world) mayNotWatch(user, kinds, namespace, gate, resource string) strin
 	return fmt.Sprintf("user %s may not watch %s in namespace %s by gate %s/%s: that needs the verb get on %s\n", user, kinds, namespace, w.Namespace, gate, resource)
 }
 
-// tooMany is the refusal of more than the policy checks one by one.
+// tooMany is the refusal of more targets than the policy checks one by one.
 func (w *world) tooMany(user, kinds, gate, resource string) string {
 	return fmt.Sprintf("user %s may not hold %s in so many namespaces by gate %s/%s: more than %d kinds and namespaces at once need the verb patch on %s in all namespaces\n",
 		user, kinds, w.Namespace, gate, most, resource)
 }
 
-// kindsAndResources are all that a Gate can hold, by kind, as in the docs: the plural in lower case and the group.
+// kindsAndResources returns all kinds that a Gate can hold, and their resources as in the docs: the plural in lower case and the group.
 func kindsAndResources() (kinds, resources []string) {
 	for _, adapter := range target.All() {
 		of := adapter.GroupKind()
@@ -99,7 +99,7 @@ func kindsAndResources() (kinds, resources []string) {
 	return kinds, resources
 }
 
-// pluralOf returns the plural of a kind as messages have it.
+// pluralOf returns the plural of a kind as in messages.
 func pluralOf(kind string) string {
 	if stem, ok := strings.CutSuffix(kind, "y"); ok {
 		return stem + "ies"
@@ -107,8 +107,8 @@ func pluralOf(kind string) string {
 	return kind + "s"
 }
 
-// expensive are as many targets as there may be, and all kinds watched, with what of it may be long: of each kind in this
-// namespace, and so as many checks as there may be.
+// expensive returns the most expensive spec: the maximum number of targets and dependencies, with long values, and each kind in this
+// namespace, which results in the maximum number of checks.
 func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, watch []v1alpha1.DependencyReference) {
 	w.Helper()
 	kinds, resources := kindsAndResources()
@@ -151,20 +151,20 @@ func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
 	for _, more := range [][]v1alpha1.TargetReference{slices.Concat(above, targets[len(above):]), beyond} {
 		w.refused(bob, w.tooMany("bob", "Buckets", "second", resources[0]), "create", "-f", holdFile("second", spec(more, watch...)))
 	}
-	// All of them are new, and each is compared with all that was.
+	// All targets are new, and the policy compares each with all old ones.
 	others, otherWatch := w.expensive("b")
 	w.allowed(bob, "replace", "-f", holdFile("freeze", spec(others, otherWatch...)))
 	w.refused(bob, w.tooMany("bob", "Buckets", "freeze", resources[0]), "replace", "-f", holdFile("freeze", spec(beyond, watch...)))
-	// One step after the other, they may.
+	// In two steps, the change is allowed.
 	w.allowed(bob, "replace", "-f", holdFile("freeze", spec(targets, watch...)))
 	w.allowed(bob, "replace", "-f", holdFile("freeze", spec(beyond, watch...)))
-	// In all namespaces, they may at once.
+	// With permissions in all namespaces, one step suffices.
 	erna := w.as("erna", editor, viewer)
 	w.bind("erna", true, "patch", nil, resources...)
 	w.bind("erna", true, "get", nil, resources...)
 	w.allowed(erna, "create", "-f", holdFile("second", spec(beyond, watch...)))
 	if got := w.ReadGate("second"); len(got.Spec.Targets) != 256 || len(got.Spec.DependsOn) != len(watch) {
-		t.Errorf("%d targets, %d watched", len(got.Spec.Targets), len(got.Spec.DependsOn))
+		t.Errorf("%d targets, %d dependencies", len(got.Spec.Targets), len(got.Spec.DependsOn))
 	}
 }
 
@@ -201,7 +201,7 @@ func TestAGateInGitHoldsWhatWhoAppliesItMayPatch(t *testing.T) {
 	take := r.bind(r.tenant, false, "patch", nil, apps)
 	r.synced()
 	take()
-	r.until("the tenant may no more", func() (bool, any) {
+	r.until("the tenant has lost the permission", func() (bool, any) {
 		return r.may(r.tenant, "patch", "kustomizations", "kustomize.toolkit.fluxcd.io") != nil, nil
 	})
 	g := r.ReadGate("production")
