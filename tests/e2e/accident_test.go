@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// The labels are those of the real kustomize-controller.
+// The real kustomize-controller sets the labels.
 func TestAGateThatHoldsTheKustomizationThatAppliesItSaysSo(t *testing.T) {
 	w := newWorld(t)
 	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata:\n  name: production\n  namespace: %s\n"+

@@ -38,8 +38,8 @@ func sinkFor(w *world) *harness.EventSink {
 	return sink
 }
 
-// hears waits for an event on a kind. It fails if an event was not posted correctly.
-func (w *world) hears(sink *harness.EventSink, kind, reason string) eventv1.Event {
+// receives waits for an event on a kind. It fails if an event was not posted correctly.
+func (w *world) receives(sink *harness.EventSink, kind, reason string) eventv1.Event {
 	w.Helper()
 	var found eventv1.Event
 	w.Eventually(fmt.Sprintf("an event %s on a %s", reason, kind), func() error {
@@ -58,7 +58,7 @@ func (w *world) hears(sink *harness.EventSink, kind, reason string) eventv1.Even
 	return found
 }
 
-func (w *world) says(event eventv1.Event, want map[string]string) {
+func (w *world) hasMetadata(event eventv1.Event, want map[string]string) {
 	w.Helper()
 	for _, group := range []string{"kustomize.toolkit.fluxcd.io", "gating.toolkit.fluxcd.io"} {
 		for key, value := range want {
@@ -78,28 +78,28 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 	w.Eventually("the revision is in the status", func() error { return w.at(app, "v1") })
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
 	gate := w.Namespace + "/production"
-	closed := w.hears(sink, "Kustomization", "GateClosed")
-	w.says(closed, map[string]string{"gate": gate, "state": "closed", "reason": "Default", "revision": "v1", "requestedBy": ""})
+	closed := w.receives(sink, "Kustomization", "GateClosed")
+	w.hasMetadata(closed, map[string]string{"gate": gate, "state": "closed", "reason": "Default", "revision": "v1", "requestedBy": ""})
 
 	w.publish("v2")
 	w.Annotate(w.ReadGate("production"), "open.gate.fluxcd.io/requestedBy", "alice", "open.gate.fluxcd.io/reason", "hotfix 1234",
 		"open.gate.fluxcd.io/requestedAt", time.Now().UTC().Format(time.RFC3339))
-	w.says(w.hears(sink, "Kustomization", "GateOpened"), map[string]string{
+	w.hasMetadata(w.receives(sink, "Kustomization", "GateOpened"), map[string]string{
 		"gate": gate, "state": "opened", "reason": "OpenRequested", "revision": "v1", "requestedBy": "alice", "message": "hotfix 1234"})
 	w.arrives("v2")
 	w.Eventually("the revision is in the status", func() error { return w.at(app, "v2") })
 	w.Opened("production", metav1.ConditionTrue)
 
 	w.request("close", "production")
-	again := w.hears(sink, "Kustomization", "GateClosed")
-	w.says(again, map[string]string{"gate": gate, "state": "closed", "reason": "CloseRequested", "revision": "v2"})
+	again := w.receives(sink, "Kustomization", "GateClosed")
+	w.hasMetadata(again, map[string]string{"gate": gate, "state": "closed", "reason": "CloseRequested", "revision": "v2"})
 	if harness.EventKey(closed) == harness.EventKey(again) {
-		t.Errorf("they would be taken for the same: %+v, %+v", closed, again)
+		t.Errorf("the events would be deduplicated: %+v, %+v", closed, again)
 	}
 
 	w.Annotate(w.ReadGate("production"), "open.gate.fluxcd.io/requestedAt", "soon")
-	refused := w.hears(sink, "Kustomization", "RequestRefused")
-	w.says(refused, map[string]string{"gate": gate, "action": "open", "revision": "v2", "reason": "RequestRefused"})
+	refused := w.receives(sink, "Kustomization", "RequestRefused")
+	w.hasMetadata(refused, map[string]string{"gate": gate, "action": "open", "revision": "v2", "reason": "RequestRefused"})
 	if refused.Severity != eventv1.EventSeverityError {
 		t.Errorf("severity %s", refused.Severity)
 	}
@@ -127,18 +127,18 @@ func TestAWordInTimeSaysWhatWaits(t *testing.T) {
 		NotifyBefore: []v1alpha1.Duration{{Duration: time.Minute}},
 		OpenPeriods:  []v1alpha1.Period{{Name: "release", From: v1alpha1.NewDateTime(opens), Until: v1alpha1.NewDateTime(opens.Add(time.Hour))}},
 	})
-	w.hears(sink, "Kustomization", "GateClosed")
+	w.receives(sink, "Kustomization", "GateClosed")
 	push("v2")
 	w.reconcileNow(source)
 
-	soon := w.hears(sink, "Kustomization", "GateOpensSoon")
+	soon := w.receives(sink, "Kustomization", "GateOpensSoon")
 	at := opens.UTC().Format(time.RFC3339)
 	want := fmt.Sprintf("^Gate '%s/production' opens at %s \\(in (1m|[1-5]?[0-9]s)\\) by 'release': 1 target is held, with pending changes for 1: Kustomization %s/app$",
 		w.Namespace, at, w.Namespace)
-	if !regexp.MustCompile(want).MatchString(soon.Message) { // a busy machine may take seconds
+	if !regexp.MustCompile(want).MatchString(soon.Message) { // several seconds may pass on a busy machine
 		t.Errorf("got  %q\nwant %q", soon.Message, want)
 	}
-	w.says(soon, map[string]string{"gate": w.Namespace + "/production", "state": "opened", "reason": "OpenPeriod", "period": "release", "at": at})
+	w.hasMetadata(soon, map[string]string{"gate": w.Namespace + "/production", "state": "opened", "reason": "OpenPeriod", "period": "release", "at": at})
 	w.stays("v1")
 }
 
@@ -148,7 +148,7 @@ func (w *world) at(app *unstructured.Unstructured, revision string) error {
 		return err
 	}
 	if got, _, _ := unstructured.NestedString(app.Object, "status", "lastAppliedRevision"); got != revision {
-		return fmt.Errorf("it is at %q", got)
+		return fmt.Errorf("the revision is %q", got)
 	}
 	return nil
 }

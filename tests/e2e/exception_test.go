@@ -68,7 +68,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	commits := w.kustomization("exceptions", "ExternalArtifact", "exceptions")
 	w.Must(w.Client.Patch(w.Context(), commits, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"wait":true,"timeout":"10s"}}`))))
 	w.exception(v1alpha1.PendingReason)
-	w.Eventually("Flux does not wait for the time of the exception", func() error {
+	w.Eventually("Flux does not wait until the exception applies", func() error {
 		if err := w.TryRead(commits); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	e := w.exception(v1alpha1.InForceReason)
 	w.reconcileNow(commits)
 	if e.Labels[v1alpha1.GateLabel] != "production" || len(e.Finalizers) != 1 {
-		t.Errorf("Flux took away labels or finalizers: %v %v", e.Labels, e.Finalizers)
+		t.Errorf("Flux removed labels or finalizers: %v %v", e.Labels, e.Finalizers)
 	}
 	w.suspend(app, true)
 	w.exception(v1alpha1.ExpiredReason)
@@ -92,7 +92,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	w.stays("v2")
 	g := w.Opened("production", metav1.ConditionFalse)
 	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].AppliedAt == nil || g.Status.Exceptions[0].ExpiredAt == nil {
-		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
+		t.Errorf("the status of the gate has %+v", g.Status.Exceptions)
 	}
 }
 
@@ -104,15 +104,15 @@ func TestPruningAnExceptionEndsIt(t *testing.T) {
 	w.suspend(app, false)
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("exceptions"), "reverted", map[string]string{"other.yaml": strings.Replace(w.configMap("v1"), "name: app", "name: other", 1)}))
 	w.suspend(app, true)
-	w.Eventually("the exception is gone", func() error {
+	w.Eventually("the exception is deleted", func() error {
 		err := w.Client.Get(w.Context(), w.Key("hotfix"), &v1alpha1.GateException{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is still there: %w", err)
+		return fmt.Errorf("it still exists: %w", err)
 	})
 	g := w.Opened("production", metav1.ConditionFalse)
 	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].Reason != v1alpha1.ExpiredReason || meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {
-		t.Errorf("the gate has noted %+v", g.Status.Exceptions)
+		t.Errorf("the status of the gate has %+v", g.Status.Exceptions)
 	}
 }

@@ -79,7 +79,7 @@ func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
 	resume := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`))
 	w.Must(w.Client.Patch(w.Context(), app, resume, client.FieldOwner("flux")))
 	w.suspend(app, true)
-	w.Eventually("a warning names the gate", func() error {
+	w.Eventually("a warning event names the gate", func() error {
 		events := &corev1.EventList{}
 		if err := w.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
 			return err
@@ -90,7 +90,7 @@ func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("not among %d events", len(events.Items))
+		return fmt.Errorf("none of %d events", len(events.Items))
 	})
 }
 
@@ -111,20 +111,20 @@ func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 	w.Eventually("kustomize-controller strips the annotation", func() error {
 		w.reconcileNow(gates)
 		if value, ok := w.ReadGate("production").Annotations[v1alpha1.OpenRequestedAtAnnotation]; ok {
-			return fmt.Errorf("it is still there: %s", value)
+			return fmt.Errorf("the annotation still exists: %s", value)
 		}
 		return nil
 	})
 	g := w.ReadGate("production")
 	if w.Decided(g); g.Status.RequestedAt == nil {
-		t.Error("status.requestedAt is gone")
+		t.Error("status.requestedAt is missing")
 	}
 	w.suspend(app, false)
 	w.arrives("v1")
 	w.request("close", "production")
 	w.Opened("production", metav1.ConditionFalse)
 	if got := strings.Join(states(), ", "); got != "False Default, True OpenRequested, False CloseRequested" {
-		t.Errorf("the gate was %s", got)
+		t.Errorf("the states of the gate were %s", got)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	for _, doc := range docs {
 		for _, block := range markdown.Blocks(markdown.Page(t, strings.TrimPrefix(doc, harness.Root())), "yaml") {
 			kinds := regexp.MustCompile(`kind: (Gate|GateException|GateReceiver)\n`).FindAllStringSubmatch(block.Text, -1)
-			if len(kinds) == 0 || !strings.Contains(block.Text, "apiVersion: gating.") { // it is about the kind, for kustomize
+			if len(kinds) == 0 || !strings.Contains(block.Text, "apiVersion: gating.") { // the block is about the kind, or for kustomize
 				continue
 			}
 			for _, kind := range kinds {
@@ -183,7 +183,7 @@ func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
 	}
 }
 
-// aToken is a Secret that replaces any other one.
+// aToken is a client that returns a token for each Secret.
 type aToken struct{ client.Reader }
 
 func (aToken) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {

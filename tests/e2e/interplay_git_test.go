@@ -245,7 +245,7 @@ var gitCases = cases{
 	},
 }
 
-// unlessLocked returns the expected sights without and with the lock.
+// unlessLocked returns one of the expected observations: without or with the lock.
 func unlessLocked[T any](w *fleet, without, with T) T {
 	if w.withLock {
 		return with

@@ -36,20 +36,20 @@ func installLock(t *testing.T) {
 			return err
 		}
 		if held, _, _ := unstructured.NestedBool(app.Object, "spec", "suspend"); !held {
-			return errors.New("an object is not born held")
+			return errors.New("a new object is not held")
 		}
 		return nil
 	})
 	lockInstalled = true
 }
 
-// All cases again with mode Enforce and the lock.
+// TestInterplayWithTheLock runs all cases again with mode Enforce and the lock.
 func TestInterplayWithTheLock(t *testing.T) {
 	installLock(t)
 	for name, test := range map[string]func(*testing.T){
 		"git": gitCases.run, "people": peopleCases.run, "gates": gateCases.run,
 		"deleted gate": TestInterplayOfADeletedGate, "random steps": TestInterplayOfRandomSteps, "restart": TestInterplayOfARestart,
-		"no loop": noLoop, "born held": bornHeld, "prune": pruneWaits,
+		"no loop": noLoop, "created held": createdHeld, "prune": pruneWaits,
 	} {
 		t.Run(name, test)
 	}
@@ -58,7 +58,7 @@ func TestInterplayWithTheLock(t *testing.T) {
 // noLoop counts the versions of a held target while its parent reconciles.
 func noLoop(t *testing.T) {
 	for _, suspend := range []string{"", "false"} {
-		t.Run(fmt.Sprintf("Git says %q", suspend), func(t *testing.T) {
+		t.Run(fmt.Sprintf("suspend %q in Git", suspend), func(t *testing.T) {
 			t.Parallel()
 			w := newFleet(t, suspendInGit(suspend))
 			w.close("production")
@@ -74,25 +74,25 @@ func noLoop(t *testing.T) {
 	}
 }
 
-// bornHeld checks the first version of an object.
-func bornHeld(t *testing.T) {
+// createdHeld checks that the first version of an object is held.
+func createdHeld(t *testing.T) {
 	w := prepareFleet(t)
 	w.newGate("production")
 	w.close("production")
-	w.Eventually("the lock knows the gate", func() error {
+	w.Eventually("the GateLock has the gate", func() error {
 		lock := &lockv1alpha1.GateLock{}
 		if err := w.Client.Get(w.Context(), w.Key(lockv1alpha1.GateLockName), lock); err != nil {
 			return err
 		}
 		if len(lock.Spec.Targets["Kustomization/app"]) != 1 {
-			return fmt.Errorf("it is %v", lock.Spec)
+			return fmt.Errorf("the GateLock is %v", lock.Spec)
 		}
 		return nil
 	})
 	all := watchVersions(w.world, "app")
 	w.firstApplied()
 	if first := <-all.incoming; first.state() != held {
-		t.Errorf("born as %s", first)
+		t.Errorf("created as %s", first)
 	}
 	w.is(held)
 	w.open("production")
@@ -104,15 +104,15 @@ func pruneWaits(t *testing.T) {
 	w := newFleet(t)
 	w.close("production")
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("fleet"), "nothing", map[string]string{"none.yaml": ""}))
-	w.Eventually("fleet says that it cannot prune", w.fleetSays("is held by gate '"+w.Namespace+"/production' and cannot be deleted until it opens"))
+	w.Eventually("fleet reports that it cannot prune", w.fleetReports("is held by gate '"+w.Namespace+"/production' and cannot be deleted until it opens"))
 	w.is(held)
-	w.ask("production", v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
+	w.makeRequest("production", v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
 	w.suspend(w.app(), false)
 	w.reconcileFleet() // instead of waiting for its retry interval
 	w.isGone(w.app())
 	w.Eventually("the workloads are pruned", func() error {
 		if w.applied("v1")() == nil {
-			return errors.New("the ConfigMap is still there")
+			return errors.New("the ConfigMap still exists")
 		}
 		return nil
 	})

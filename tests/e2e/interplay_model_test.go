@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// The field managers that write spec.suspend, besides those of kubectl.
+// The field managers that write spec.suspend, in addition to those of kubectl.
 const (
 	us     = v1alpha1.FieldManager
 	inGit  = "kustomize-controller"
@@ -19,7 +19,7 @@ const (
 // model computes the expected state of a target after all actions on it. It implements the rules of docs/contribute/interplay.md, and the
 // parts of server-side apply that they need.
 type model struct {
-	// respect is the resume policy of the gates.
+	// respect is true if the gates respect that another client resumes a target.
 	respect bool
 	// ignore and ifNotPresent keep Flux from writing spec.suspend, or anything.
 	ignore, ifNotPresent bool
@@ -82,9 +82,9 @@ func (m *model) shown() string {
 	return fmt.Sprint(m.value, held, slices.Sorted(slices.Values(m.claims())))
 }
 
-// sight returns the observable state of the target.
-func (m *model) sight() sight {
-	return sight{exists: m.exists, suspend: m.value, owners: m.owners, heldBy: m.heldBy()}
+// observation returns the observable state of the target.
+func (m *model) observation() observation {
+	return observation{exists: m.exists, suspend: m.value, owners: m.owners, heldBy: m.heldBy()}
 }
 
 // settle applies the expected writes of the controller.

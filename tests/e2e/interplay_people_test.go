@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// traces is an object without its status, which the controllers may write at any time.
+// traces returns an object without its status, which the controllers may write at any time.
 func traces(obj *unstructured.Unstructured) []any {
 	var owners []metav1.ManagedFieldsEntry
 	for _, f := range obj.GetManagedFields() {
@@ -143,7 +143,7 @@ var peopleCases = cases{
 		w.kubectlPatch("true")
 		w.close("production")
 		w.is(suspended)
-		w.parentReconciles() // removes what kubectl wrote
+		w.parentReconciles() // removes the fields of kubectl
 		w.is(held)
 		w.open("production")
 		w.is(free)
@@ -175,7 +175,7 @@ var peopleCases = cases{
 		w.close("production")
 		w.open("production")
 		w.is(suspended)
-		w.parentReconciles() // removes what kubectl wrote
+		w.parentReconciles() // removes the fields of kubectl
 		w.is(free)
 	},
 	"kubectl-edit-before": func(t *testing.T) {

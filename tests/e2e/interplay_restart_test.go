@@ -32,7 +32,7 @@ var downCases = map[string]struct {
 	},
 	"down-gate-deleted-by-force": {
 		before:    func(w *fleet) { w.close("production") },
-		meanwhile: func(w *fleet) { w.deleteGate("production"); w.forget("production"); w.is(held) },
+		meanwhile: func(w *fleet) { w.deleteGate("production"); w.removeFinalizer("production"); w.is(held) },
 		after:     free,
 	},
 	"down-flux-suspend": {
@@ -115,7 +115,7 @@ func TestInterplayOfARestart(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.Must(gating.Kill())
-	phase("while it is down", func(name string, w *fleet) {
+	phase("while the controller is down", func(name string, w *fleet) {
 		w.down = true
 		if c, ok := downCases[name]; ok {
 			c.meanwhile(w)
@@ -138,7 +138,7 @@ func TestInterplayOfARestart(t *testing.T) {
 				c.gateDeleted = c.lockedThen
 			}
 		}
-		w.step("the controller is back", false, func() {})
+		w.step("the controller is started", false, func() {})
 		w.is(c.after)
 		switch {
 		case c.opened != "":

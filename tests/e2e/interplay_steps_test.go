@@ -28,7 +28,7 @@ import (
 // git commits spec.suspend of app and no other change, and waits until Flux has tried to apply it.
 func (w *fleet) git(suspend string) {
 	w.Helper()
-	w.step(fmt.Sprintf("Git says %q", suspend), true, func() {
+	w.step(fmt.Sprintf("commit suspend %q to Git", suspend), true, func() {
 		w.model.git = suspend
 		w.published(w.publishFleet())
 	})
@@ -37,7 +37,7 @@ func (w *fleet) git(suspend string) {
 // gitWithMore commits another change of app together with spec.suspend.
 func (w *fleet) gitWithMore(suspend string) {
 	w.Helper()
-	w.step(fmt.Sprintf("Git says %q and more", suspend), true, func() {
+	w.step(fmt.Sprintf("commit suspend %q and another change to Git", suspend), true, func() {
 		w.model.git = suspend
 		w.note++
 		w.committed = true
@@ -48,11 +48,11 @@ func (w *fleet) gitWithMore(suspend string) {
 // gitFails commits a change that Flux fails to apply.
 func (w *fleet) gitFails(because string) {
 	w.Helper()
-	w.step("Git changes what Flux fails to apply", false, func() {
+	w.step("commit a change that Flux fails to apply", false, func() {
 		w.note++
 		w.committed = true
 		w.publishFleet()
-		w.Eventually("fleet fails", w.fleetSays(because))
+		w.Eventually("fleet fails", w.fleetReports(because))
 	})
 }
 
@@ -94,7 +94,7 @@ func (w *fleet) published(revision string) {
 			return err
 		}
 		if got, _, _ := unstructured.NestedString(parent.Object, "status", "lastAppliedRevision"); got != revision {
-			return fmt.Errorf("it applied %q", got)
+			return fmt.Errorf("fleet applied %q", got)
 		}
 		return nil
 	})
@@ -119,14 +119,14 @@ func (w *fleet) reconcileFleet() {
 			return err
 		}
 		if got, _, _ := unstructured.NestedString(parent.Object, "status", "lastHandledReconcileAt"); got != token {
-			return fmt.Errorf("it handled %q", got)
+			return fmt.Errorf("fleet handled %q", got)
 		}
 		return nil
 	})
 }
 
-// fleetSays returns an error unless the conditions of fleet contain a text.
-func (w *fleet) fleetSays(text string) func() error {
+// fleetReports returns an error unless the conditions of fleet contain a text.
+func (w *fleet) fleetReports(text string) func() error {
 	return func() error {
 		parent, err := w.parent()
 		if err != nil {
@@ -206,7 +206,7 @@ func (w *fleet) kubectlPatch(value string) {
 	})
 }
 
-// kubectlEdit adds or removes the field as a user with kubectl edit.
+// kubectlEdit sets or removes the field as a user with kubectl edit does.
 func (w *fleet) kubectlEdit(value string) {
 	w.Helper()
 	w.step("kubectl edit "+value, value != "true", func() {
@@ -254,7 +254,7 @@ func (w *fleet) newGate(name string) {
 func (w *fleet) close(name string) {
 	w.Helper()
 	w.step(name+" closes", false, func() {
-		w.ask(name, v1alpha1.CloseRequestedAtAnnotation, metav1.ConditionFalse)
+		w.makeRequest(name, v1alpha1.CloseRequestedAtAnnotation, metav1.ConditionFalse)
 		w.model.close(w.Namespace + "/" + name)
 	})
 }
@@ -262,12 +262,12 @@ func (w *fleet) close(name string) {
 func (w *fleet) open(name string) {
 	w.Helper()
 	w.step(name+" opens", false, func() {
-		w.ask(name, v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
+		w.makeRequest(name, v1alpha1.OpenRequestedAtAnnotation, metav1.ConditionTrue)
 		w.model.open(w.Namespace + "/" + name)
 	})
 }
 
-func (w *fleet) ask(name, annotation string, want metav1.ConditionStatus) {
+func (w *fleet) makeRequest(name, annotation string, want metav1.ConditionStatus) {
 	w.Helper()
 	w.Annotate(&v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}, annotation, time.Now().UTC().Format(time.RFC3339Nano))
 	if !w.down {
@@ -275,7 +275,7 @@ func (w *fleet) ask(name, annotation string, want metav1.ConditionStatus) {
 	}
 }
 
-// deleteGate deletes a Gate, and waits until it is gone if the controller is running.
+// deleteGate deletes a Gate. If the controller is running, it waits until the Gate does not exist.
 func (w *fleet) deleteGate(name string) {
 	w.Helper()
 	w.step(name+" is deleted", false, func() {
@@ -291,7 +291,7 @@ func (w *fleet) deleteGate(name string) {
 	})
 }
 
-// recreateGate creates a Gate again, as an open one.
+// recreateGate creates a deleted Gate again, as an open one.
 func (w *fleet) recreateGate(name string) {
 	w.Helper()
 	w.step(name+" is created again", false, func() {
@@ -309,7 +309,7 @@ func (w *fleet) deleteApp() {
 		err := w.Client.Delete(w.Context(), app)
 		if w.withLock && (slices.Contains(w.owners, us) || w.byTheLock()) {
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "is held by gate '"+w.Namespace+"/") {
-				w.Errorf("what is held can be deleted: %v", err)
+				w.Errorf("a held target can be deleted: %v", err)
 			}
 			return
 		}
@@ -321,12 +321,12 @@ func (w *fleet) deleteApp() {
 
 func (w *fleet) isGone(obj client.Object) {
 	w.Helper()
-	w.Eventually(obj.GetName()+" is gone", func() error {
+	w.Eventually(obj.GetName()+" is deleted", func() error {
 		err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(obj), obj)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it is there, %w", err)
+		return fmt.Errorf("it exists: %w", err)
 	})
 }
 
@@ -345,7 +345,7 @@ func (w *fleet) reported() {
 // warned checks the number of warnings that app was held again.
 func (w *fleet) warned(times int) {
 	w.Helper()
-	w.Eventually("the warnings are there", func() error {
+	w.Eventually("the warnings are emitted", func() error {
 		events := &corev1.EventList{}
 		if err := w.Client.List(w.Context(), events, client.InNamespace(w.Namespace)); err != nil {
 			return err
@@ -363,8 +363,8 @@ func (w *fleet) warned(times int) {
 	})
 }
 
-// forget removes the finalizer of a Gate.
-func (w *fleet) forget(gate string) {
+// removeFinalizer removes the finalizer of a Gate.
+func (w *fleet) removeFinalizer(gate string) {
 	w.Helper()
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: gate}}
 	w.merge(g, "kubectl-patch", map[string]any{"metadata": map[string]any{"finalizers": nil}})

@@ -15,8 +15,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sight is the observable state of a target.
-type sight struct {
+// observation is the observable state of a target.
+type observation struct {
 	exists bool
 	// suspend is spec.suspend: true, false or empty.
 	suspend string
@@ -28,8 +28,8 @@ type sight struct {
 	approved string
 }
 
-func sightOf(obj *unstructured.Unstructured) sight {
-	s := sight{exists: obj.GetResourceVersion() != "", heldBy: target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])}
+func observationOf(obj *unstructured.Unstructured) observation {
+	s := observation{exists: obj.GetResourceVersion() != "", heldBy: target.ParseHeldBy(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])}
 	if value, ok, _ := unstructured.NestedBool(obj.Object, "spec", "suspend"); ok {
 		s.suspend = fmt.Sprint(value)
 	}
@@ -54,16 +54,16 @@ func sightOf(obj *unstructured.Unstructured) sight {
 }
 
 // String omits the condition, which is written separately.
-func (s sight) String() string {
+func (s observation) String() string {
 	return fmt.Sprintf("%s: suspend %q owned by %q, held by %q", s.state(), s.suspend, slices.Sorted(slices.Values(s.owners)), s.heldBy)
 }
 
-// byTheLock returns whether the lock holds it. A field that a policy writes has no owner.
-func (s sight) byTheLock() bool {
+// byTheLock returns whether the lock holds the target. A field that a policy writes has no owner.
+func (s observation) byTheLock() bool {
 	return len(s.owners) == 0 && s.suspend == "true" && len(s.heldBy) > 0
 }
 
-func (s sight) ours() bool { return slices.Contains(s.owners, us) }
+func (s observation) ours() bool { return slices.Contains(s.owners, us) }
 
 // state is the state of a target as a user sees it.
 type state string
@@ -76,7 +76,7 @@ const (
 	both      state = "held and suspended"
 )
 
-func (s sight) state() state {
+func (s observation) state() state {
 	switch {
 	case !s.exists:
 		return gone
@@ -97,7 +97,7 @@ type versions struct {
 }
 
 type version struct {
-	sight
+	observation
 	resourceVersion string
 	// gone is true for the last version before another object of the same name.
 	gone bool
@@ -117,7 +117,7 @@ func watchVersions(w *world, name string) *versions {
 		defer close(incoming)
 		for event := range watcher.ResultChan() {
 			if obj, ok := event.Object.(*unstructured.Unstructured); ok {
-				incoming <- version{sight: sightOf(obj), resourceVersion: obj.GetResourceVersion(), gone: event.Type == watch.Deleted}
+				incoming <- version{observation: observationOf(obj), resourceVersion: obj.GetResourceVersion(), gone: event.Type == watch.Deleted}
 			}
 		}
 	}()
@@ -149,7 +149,7 @@ func (v *versions) review(ctx context.Context, until string, p promises) error {
 			}
 			v.last = next
 		case <-ctx.Done():
-			return fmt.Errorf("%s: the watch did not see version %q", p.step, until)
+			return fmt.Errorf("%s: the watch did not receive version %q", p.step, until)
 		}
 	}
 	return nil
@@ -163,11 +163,11 @@ func (p promises) check(before, after version) error {
 	byUs := before.ours() && !after.ours() && len(after.heldBy) == 0
 	switch {
 	case p.suspended && before.suspend == "true" && after.suspend != "true" && (byUs || !p.resumed):
-		return fmt.Errorf("%s: the controller resumed what somebody else suspends: %s, then %s", p.step, before, after)
+		return fmt.Errorf("%s: the controller resumed a target that another client suspends: %s, then %s", p.step, before, after)
 	case p.closed && byUs:
-		return fmt.Errorf("%s: the controller let go of what a closed gate governs: %s, then %s", p.step, before, after)
+		return fmt.Errorf("%s: the controller released a target that a closed gate governs: %s, then %s", p.step, before, after)
 	case p.free && after.ours() && !before.ours() && !before.byTheLock():
-		return fmt.Errorf("%s: the controller held what no closed gate governs: %s, then %s", p.step, before, after)
+		return fmt.Errorf("%s: the controller held a target that no closed gate governs: %s, then %s", p.step, before, after)
 	}
 	return nil
 }

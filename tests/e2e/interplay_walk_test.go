@@ -40,7 +40,7 @@ func (w *fleet) anything(random *rand.Rand) {
 	if w.exists {
 		steps = append(steps, w.fluxSuspend, w.fluxSuspend, w.fluxResume, w.fluxResume, w.deleteApp,
 			func() { w.kubectlPatch(suspend) })
-		if w.value != "false" { // or the API server reports a conflict
+		if w.value != "false" { // otherwise the API server reports a conflict
 			steps = append(steps, func() { w.applyAs(alice) })
 		}
 	}

@@ -67,7 +67,7 @@ func prepareFleet(t *testing.T, settings ...setting) *fleet {
 	return w
 }
 
-// on continues in another test.
+// on returns the fleet for a subtest.
 func (w *fleet) on(t *testing.T) *fleet {
 	w.world = &world{w.On(t)}
 	return w
@@ -82,10 +82,10 @@ func (w *fleet) step(what string, resumes bool, do func()) {
 	if !w.down {
 		w.settle()
 	}
-	w.Logf("%s: %s", what, w.sight().state())
-	w.Eventually(what+": app is as the model says", w.asModelled)
+	w.Logf("%s: %s", what, w.observation().state())
+	w.Eventually(what+": app matches the model", w.asModelled)
 	if !w.down {
-		w.allGatesLook()
+		w.reconcileAllGates()
 		w.Must(w.asModelled())
 		if w.exists && w.value != "true" {
 			w.arrives(fmt.Sprintf("v%d", w.revision))
@@ -119,16 +119,16 @@ func (w *fleet) app() *unstructured.Unstructured {
 
 // asModelled compares app with the model. While the controller is down, it compares only fields that other clients write.
 func (w *fleet) asModelled() error {
-	got := sightOf(w.live())
-	want := w.sight()
+	got := observationOf(w.live())
+	want := w.observation()
 	if w.down {
 		want.heldBy = got.heldBy
 	}
 	if w.down && w.locked && want.suspend == "true" && len(got.heldBy) == 0 && len(want.owners) == 0 {
-		return fmt.Errorf("app is %s, the lock names no gate", got)
+		return fmt.Errorf("app is %s, but its annotation names no gate", got)
 	}
 	if got.String() != want.String() {
-		return fmt.Errorf("app is %s, the model says %s", got, want)
+		return fmt.Errorf("app is %s, want %s", got, want)
 	}
 	if refused := got.approved == "False"; !w.down && (want.ours() && !refused || refused && (w.resumed || len(w.closed) == 0)) {
 		return fmt.Errorf("app is %s, but Approved is %q", got, got.approved)
@@ -136,16 +136,16 @@ func (w *fleet) asModelled() error {
 	return nil
 }
 
-// is checks the state of app as a user sees it.
+// is checks the observed state of app.
 func (w *fleet) is(want state) {
 	w.Helper()
-	if got := sightOf(w.live()).state(); got != want {
+	if got := observationOf(w.live()).state(); got != want {
 		w.Fatalf("app is %s, want %s", got, want)
 	}
 }
 
-// allGatesLook triggers a reconciliation of every gate, and waits until all have been reconciled.
-func (w *fleet) allGatesLook() {
+// reconcileAllGates triggers a reconciliation of every gate, and waits until all have been reconciled.
+func (w *fleet) reconcileAllGates() {
 	w.Helper()
 	gates := &v1alpha1.GateList{}
 	w.Must(w.Client.List(w.Context(), gates, client.InNamespace(w.Namespace)))

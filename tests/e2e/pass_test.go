@@ -17,14 +17,14 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// askPass requests a pass as kubectl gate pass does.
-func (w *world) askPass(obj *unstructured.Unstructured) {
+// requestPass requests a pass as kubectl gate pass does.
+func (w *world) requestPass(obj *unstructured.Unstructured) {
 	w.Helper()
-	w.askPassFor(obj, "")
+	w.requestPassFor(obj, "")
 }
 
-// askPassFor requests a pass with a duration, such as /30s.
-func (w *world) askPassFor(obj *unstructured.Unstructured, duration string) {
+// requestPassFor requests a pass with a duration, such as /30s.
+func (w *world) requestPassFor(obj *unstructured.Unstructured, duration string) {
 	w.Helper()
 	w.Annotate(obj.DeepCopy(), v1alpha1.PassRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano)+duration, v1alpha1.PassGatesAnnotation, harness.HeldBy(obj))
 }
@@ -36,7 +36,7 @@ func (w *world) pass(obj *unstructured.Unstructured, state verdict.PassState) (p
 		w.Read(obj)
 		text := obj.GetAnnotations()[v1alpha1.PassAnnotation]
 		if p, _ = verdict.ParseRecord(text); p.State != state {
-			return fmt.Errorf("it is %q", text)
+			return fmt.Errorf("the record is %q", text)
 		}
 		return nil
 	})
@@ -69,20 +69,20 @@ func TestOneReconciliationOfFluxPassesTheLock(t *testing.T) {
 }
 
 func passes(t *testing.T) {
-	t.Run("with the newest of two revisions, and nothing after it", func(t *testing.T) {
+	t.Run("with the newest of two revisions, and no later one", func(t *testing.T) {
 		w := newWorld(t)
 		app := w.heldWithFlux()
 		w.publish("v2")
 		w.publish("v3")
 		w.stays("v1")
 		h := w.Record(app.GroupVersionKind())
-		w.askPass(app)
+		w.requestPass(app)
 		w.arrives("v3")
 		w.passed(app, verdict.PassSucceeded)
 		w.publish("v4")
 		w.stays("v3")
 		w.once(h)
-		w.askPass(app)
+		w.requestPass(app)
 		w.arrives("v4")
 		w.passed(app, verdict.PassSucceeded)
 	})
@@ -90,7 +90,7 @@ func passes(t *testing.T) {
 		w := newWorld(t)
 		app := w.heldWithFlux()
 		w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("app"), "v2", map[string]string{"app.yaml": "kind: [nonsense"}))
-		w.askPass(app)
+		w.requestPass(app)
 		w.passed(app, verdict.PassFailed)
 		w.publish("v3")
 		w.stays("v1")
@@ -99,7 +99,7 @@ func passes(t *testing.T) {
 		w := newWorld(t)
 		app := w.heldWithFlux()
 		w.publish("v2")
-		w.askPass(app)
+		w.requestPass(app)
 		w.pass(app, verdict.PassInProgress)
 		w.Must(gating.Kill())
 		w.arrives("v2")
@@ -126,7 +126,7 @@ func passes(t *testing.T) {
 		w.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "OCIRepository", Name: "*"})
 		w.suspend(source, true)
 		push("v2")
-		w.askPass(source)
+		w.requestPass(source)
 		w.arrives("v2")
 		w.passed(source, verdict.PassSucceeded)
 		push("v3")
@@ -134,7 +134,7 @@ func passes(t *testing.T) {
 	})
 }
 
-// once fails unless a history has exactly one pass, which ended in one write, and the object was suspended from then on.
+// once fails unless the history has exactly one pass that ended in one write, after which the object stayed suspended.
 func (w *world) once(h *harness.History) {
 	w.Helper()
 	begun, ran := 0, false
@@ -146,11 +146,11 @@ func (w *world) once(h *harness.History) {
 		ran = runs
 	}
 	if begun != 1 || ran {
-		w.Errorf("it ran %d times, and runs: %t", begun, ran)
+		w.Errorf("resumed %d times, still resumed: %t", begun, ran)
 	}
 }
 
-// Flux is down for half a minute, and finds the object held when it is back.
+// Flux is down for half a minute, and finds the object held when it runs again.
 func TestAPassWithoutFluxEnds(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldWithFlux()
@@ -163,14 +163,14 @@ func TestAPassWithoutFluxEnds(t *testing.T) {
 		w.Must(err)
 	})
 	t.Cleanup(back)
-	w.askPassFor(app, "/30s")
+	w.requestPassFor(app, "/30s")
 	p := w.pass(app, verdict.PassInProgress)
 	if d := p.Until.Sub(p.Since); d != 30*time.Second {
-		t.Errorf("it lasts %s", d)
+		t.Errorf("the pass lasts %s", d)
 	}
-	w.Must(harness.Eventually(w.Context(), 2*harness.Patience, "its time is over", func() error {
+	w.Must(harness.Eventually(w.Context(), 2*harness.Patience, "the pass has expired", func() error {
 		if w.Read(app); !harness.Suspended(app) {
-			return errors.New("it runs")
+			return errors.New("the object is not suspended")
 		}
 		return nil
 	}))

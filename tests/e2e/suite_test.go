@@ -1,5 +1,5 @@
-// Package e2e tests the built gating-controller as a process beside the real
-// kustomize-controller and source-controller on a real kube-apiserver.
+// Package e2e tests the built gating-controller as a process, together with the real kustomize-controller and source-controller on a real
+// kube-apiserver.
 package e2e
 
 import (
@@ -107,7 +107,7 @@ func (w *world) heldApp() *unstructured.Unstructured {
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"})
 	w.suspend(app, true)
 	// Before the condition is written, a resume is reported as one of a closed Gate, not as one of a held target.
-	w.Eventually("it says that it is held", func() error {
+	w.Eventually("the condition reports the hold", func() error {
 		w.Read(app)
 		if status, reason := harness.Condition(app, v1alpha1.ApprovedCondition); status != metav1.ConditionFalse {
 			return fmt.Errorf("Approved is %q, %s", status, reason)
@@ -150,7 +150,7 @@ func (w *world) applied(revision string) func() error {
 			return err
 		}
 		if got := config.Data["revision"]; got != revision {
-			return fmt.Errorf("the ConfigMap is of revision %q", got)
+			return fmt.Errorf("the ConfigMap has revision %q", got)
 		}
 		return nil
 	}
@@ -164,7 +164,7 @@ func (w *world) suspend(obj *unstructured.Unstructured, want bool) {
 			return err
 		}
 		if got, _, err := unstructured.NestedBool(obj.Object, "spec", "suspend"); err != nil || got != want {
-			return fmt.Errorf("it is %v", got)
+			return fmt.Errorf("spec.suspend is %v", got)
 		}
 		return nil
 	})

@@ -27,8 +27,8 @@ func (w *world) stage(revision string, builds bool) {
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("staging"), revision, files))
 }
 
-// transitions records the states of a Gate from now on, as the status and reason of the condition Opened. The returned function stops that
-// once all states are recorded.
+// transitions records the states of a Gate from now on, as the status and reason of the condition Opened. The returned function stops
+// recording once all states are recorded, and returns them.
 func (w *world) transitions(name string) func() []string {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -62,7 +62,7 @@ func (w *world) transitions(name string) func() []string {
 			mu.Lock()
 			defer mu.Unlock()
 			if now := w.ReadGate(name).ResourceVersion; version != now {
-				return fmt.Errorf("it is at %q, not %q", version, now)
+				return fmt.Errorf("the watch is at version %q, not %q", version, now)
 			}
 			return nil
 		})
@@ -82,7 +82,7 @@ func (w *world) reconciled(obj *unstructured.Unstructured) {
 			return err
 		}
 		if got, _, _ := unstructured.NestedString(obj.Object, "status", "lastHandledReconcileAt"); got != token {
-			return fmt.Errorf("it handled %q", got)
+			return fmt.Errorf("kustomize-controller handled %q", got)
 		}
 		return nil
 	})
@@ -122,6 +122,6 @@ func TestAStagingThatFailsClosesProductionUntilItIsRepaired(t *testing.T) {
 	w.suspend(app, false)
 	w.arrives("v2")
 	if got := strings.Join(states(), ", "); got != "True Default, False DependencyNotReady, True Default" {
-		t.Errorf("the gate was %s", got)
+		t.Errorf("the states of the gate were %s", got)
 	}
 }

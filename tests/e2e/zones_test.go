@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// The zones of the machine are wrong for the controller, see setup.
+// The test setup breaks the time zones of the machine for the controller.
 func TestTheControllerDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 	w := newWorld(t)
 	start, end := "12:00", "12:30"
@@ -27,7 +27,7 @@ func TestTheControllerDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 			return err
 		}
 		if gate.Status.NextTransition == nil {
-			return errors.New("there is none")
+			return errors.New("there is no next transition")
 		}
 		at := gate.Status.NextTransition.At.In(location).Format(time.TimeOnly)
 		if at != "12:00:00" && at != "12:30:00" {
