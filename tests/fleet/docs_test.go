@@ -11,10 +11,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// until is a time in a table, which differs each time.
+// until matches a time in a table, which differs each time.
 var until = regexp.MustCompile(`\S+ \S+ \(in \w+\) *`)
 
-// page is what the tests run.
+// page is the page whose commands the tests run.
 const page = "docs/guides/several-clusters.md"
 
 func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 		}
 		got, err := m.Kubectl(t.Context(), "-n", namespace, "get", "alert", "gates", "-o=jsonpath={.spec.eventMetadata.cluster}")
 		if err != nil || got != m.name {
-			t.Errorf("the Alert of %s says %q: %v", m.name, got, err)
+			t.Errorf("the Alert of %s has %q: %v", m.name, got, err)
 		}
 		w.write("addresses/"+m.name, m.gating.Webhooks)
 	}
@@ -37,24 +37,24 @@ func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 			check(m)
 		}
 	}
-	then := map[string]func(said){
-		"gate preview": func(s said) { w.has(s, "flux-system/fleet   2087-01-03T00:00:00Z   2087-01-05T00:00:00Z   opened") },
-		"each-cluster.sh freeze": func(s said) {
+	then := map[string]func(output){
+		"gate preview": func(s output) { w.has(s, "flux-system/fleet   2087-01-03T00:00:00Z   2087-01-05T00:00:00Z   opened") },
+		"each-cluster.sh freeze": func(s output) {
 			w.has(s, "Done in all 2 clusters.")
 			both(func(m *member) { w.closedBy(m, "admin"); w.held(m, true) })
 		},
-		"create secret":   func(s said) { w.has(s, "secret/fleet-webhook created") },
-		"> receivers.txt": func(said) {},
-		"each-webhook.sh": func(s said) {
+		"create secret":   func(s output) { w.has(s, "secret/fleet-webhook created") },
+		"> receivers.txt": func(output) {},
+		"each-webhook.sh": func(s output) {
 			w.has(s, "Taken by all 2 clusters.")
 			both(func(m *member) { w.closedBy(m, "GateReceiver flux-system/fleet") })
 		},
-		"each-cluster.sh list": func(s said) {
+		"each-cluster.sh list": func(s output) {
 			if want := markdown.BlockOf(t, page, "text", "eu-1: fleet"); until.ReplaceAllString(s.out, "") != until.ReplaceAllString(want, "") {
-				t.Errorf("got\n%s\nand the page has\n%s", s.out, want)
+				t.Errorf("got\n%s\nbut the page shows\n%s", s.out, want)
 			}
 		},
-		"each-cluster.sh reset": func(s said) {
+		"each-cluster.sh reset": func(s output) {
 			w.has(s, "Done in all 1 clusters.")
 			both(func(m *member) { w.opened(m); w.held(m, false) })
 		},
@@ -79,22 +79,22 @@ func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
 }
 
 // has expects that a command has printed some texts.
-func (w *world) has(s said, texts ...string) {
+func (w *world) has(s output, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if !strings.Contains(s.out+s.errOut, text) {
-			w.Errorf("%q is not in %s%s", text, s.out, s.errOut)
+			w.Errorf("want %q in %s%s", text, s.out, s.errOut)
 		}
 	}
 }
 
-// metricsOfThePage expects that the controllers have what the queries of the page ask for.
+// metricsOfThePage expects that the controllers have the metrics in the queries of the page.
 func (w *world) metricsOfThePage() {
 	w.Helper()
-	asked := 0
+	queried := 0
 	for _, b := range markdown.BlocksOf(w, page, "promql") {
 		for _, name := range regexp.MustCompile(`gating_[a-z_]+\{[^}]*`).FindAllString(b.Text, -1) {
-			asked++
+			queried++
 			for _, m := range members {
 				if !strings.Contains(w.metrics(m), name) {
 					w.Errorf("%s has no %s", m.name, name)
@@ -102,18 +102,18 @@ func (w *world) metricsOfThePage() {
 			}
 		}
 	}
-	if asked < 4 {
-		w.Errorf("the page asks for %d metrics", asked)
+	if queried < 4 {
+		w.Errorf("the page queries %d metrics", queried)
 	}
 }
 
-// metrics returns those of the controller of a cluster.
+// metrics returns the metrics of the controller of a cluster.
 func (w *world) metrics(m *member) string {
 	w.Helper()
 	get := func(path string) (code int, body string) {
-		response, err := http.Get("http://" + m.metrics + path) //nolint:noctx // it ends with the test
+		response, err := http.Get("http://" + m.metrics + path) //nolint:noctx // the request ends with the test
 		w.must(err)
-		defer response.Body.Close() //nolint:errcheck // it was read
+		defer response.Body.Close() //nolint:errcheck // the body was read
 		return response.StatusCode, string(must(io.ReadAll(response.Body)))
 	}
 	if code, _ := get("/debug/pprof/"); code != http.StatusNotFound {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// held expects that the Kustomization of the apps is held, or not.
+// held waits until the Kustomization of the apps is held, or released.
 func (w *world) held(m *member, want bool) {
 	w.Helper()
 	apps := w.in[m].Kustomization("apps")
@@ -27,7 +27,7 @@ func (w *world) held(m *member, want bool) {
 	})
 }
 
-// runs expects which version of the app there is.
+// runs returns an error unless a cluster has a version of the app.
 func (w *world) runs(m *member, version string) error {
 	app := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: namespace}}
 	if w.in[m].Read(app); app.Data["is"] != version {
@@ -46,7 +46,7 @@ func (w *world) edit(path, before, after string) {
 	w.write(path, strings.ReplaceAll(content, before, after))
 }
 
-// Clusters that were cut off get the freeze and what it is to keep out in one revision.
+// After a disconnection, a cluster gets the freeze and the revision that it must hold back as one revision.
 func TestAFreezeAndANewRevisionThatComeTogetherFreezeFirst(t *testing.T) {
 	w := newWorld(t)
 	git := harness.StartArtifactServer()
@@ -67,7 +67,7 @@ func TestAFreezeAndANewRevisionThatComeTogetherFreezeFirst(t *testing.T) {
 	w.edit("gates/canary/kustomization.yaml", "2087-01-03", time.Now().UTC().Format("2006-01-02"))
 	w.publish(git, "v3")
 	w.opened(canary)
-	w.in[canary].Eventually("the canary goes first", func() error { return w.runs(canary, "v2") })
+	w.in[canary].Eventually("the canary is released first", func() error { return w.runs(canary, "v2") })
 	w.held(other, true)
 	if err := w.runs(other, "v1"); err != nil {
 		t.Error(err)
@@ -81,7 +81,7 @@ func TestFluxPutsBackWhatSomebodyEditsInOneCluster(t *testing.T) {
 	w.bootstrap(git)
 	w.in[other].EditGate(w.in[other].ReadGate("fleet"), func(g *v1alpha1.Gate) { g.Spec.ClosePeriods = nil })
 	w.in[other].Annotate(w.in[other].Kustomization("gates"), "reconcile.fluxcd.io/requestedAt", time.Now().Format(time.RFC3339Nano))
-	w.in[other].Eventually("the freeze is there again", func() error {
+	w.in[other].Eventually("the freeze is restored", func() error {
 		if periods := w.in[other].ReadGate("fleet").Spec.ClosePeriods; len(periods) != 1 {
 			return fmt.Errorf("the periods are %v", periods)
 		}

@@ -1,5 +1,5 @@
-// Package fleet runs docs/guides/several-clusters.md and the scripts of config/samples/fleet on two real clusters: each has an API server,
-// the gating-controller and the kustomize-controller of its own.
+// Package fleet runs docs/guides/several-clusters.md and the scripts of config/samples/fleet on two real clusters. Each has its own API
+// server, gating-controller and kustomize-controller.
 package fleet
 
 import (
@@ -21,9 +21,9 @@ import (
 // member is a cluster of the fleet.
 type member struct {
 	*harness.ControlPlane
-	// name is that of its context and of its folder.
+	// name is the name of its context and of its folder.
 	name string
-	// metrics is the address where the controller has them.
+	// metrics is the address of the controller's metrics.
 	metrics           string
 	gating, kustomize *harness.Process
 }
@@ -32,7 +32,7 @@ type member struct {
 var (
 	canary, other = &member{name: "eu-canary"}, &member{name: "eu-1"}
 	members       = []*member{canary, other}
-	// programs is a folder with kubectl-gate, and in it one with what stands in for curl and openssl.
+	// programs is a folder with kubectl-gate, and with a subfolder of substitutes for curl and openssl.
 	programs string
 )
 
@@ -88,7 +88,7 @@ func (m *member) startGating(ctx context.Context) (err error) {
 	return err
 }
 
-// alerts is a definition of Alerts that takes all of them: that of notification-controller is not among the tools.
+// alerts is a definition that accepts all Alerts. The one of notification-controller is not among the tools.
 func alerts() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "alerts.notification.toolkit.fluxcd.io"},

@@ -50,7 +50,7 @@ func TestAClusterThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	w.closedBy(canary, "admin")
 }
 
-// A Gate that does not close although the API server has taken the request is not a success.
+// If the API server has accepted the request, but the Gate does not close, that is not a success.
 func TestAClusterWithoutAControllerIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.gates()
@@ -64,7 +64,7 @@ func TestAClusterWithoutAControllerIsNamed(t *testing.T) {
 	w.closedBy(other, "admin")
 }
 
-// receivers gives each cluster a token, and returns lines for each-webhook.sh.
+// receivers creates a token in each cluster, and returns lines for each-webhook.sh.
 func (w *world) receivers(tokens map[*member]string) (lines string) {
 	w.Helper()
 	for _, m := range members {
@@ -96,9 +96,9 @@ func TestAWebhookThatOneClusterDoesNotTakeIsNoSuccess(t *testing.T) {
 	}
 	w.opened(other)
 
-	w.write("receivers.txt", strings.TrimSuffix(lines, "\n")+" two-0123456789abcdef") // without an end of the line
+	w.write("receivers.txt", strings.TrimSuffix(lines, "\n")+" two-0123456789abcdef") // without a final line break
 	if s := w.sh(send, "TOKEN=one-0123456789abcdef"); s.code != 0 || s.last() != "Taken by all 2 clusters." {
-		t.Errorf("a token of its own: %+v", s)
+		t.Errorf("a separate token: %+v", s)
 	}
 	w.closedBy(other, "GateReceiver flux-system/fleet")
 
@@ -106,11 +106,11 @@ func TestAWebhookThatOneClusterDoesNotTakeIsNoSuccess(t *testing.T) {
 	s = w.sh(send, "TOKEN=one-0123456789abcdef", "TRIES=2", "TIMEOUT=5")
 	w.must(other.startGating(context.WithoutCancel(t.Context())))
 	if s.code != 3 || s.last() != "Taken by 1 of 2 clusters. NOT taken by: eu-1" {
-		t.Errorf("nobody there: %+v", s)
+		t.Errorf("no cluster is reachable: %+v", s)
 	}
 }
 
-// The first answer gets lost.
+// The first response is lost.
 const losing = `#!/bin/sh
 PATH=${PATH#"$PWD/bin:"}
 [ -e lost ] && exec curl "$@"
@@ -126,7 +126,7 @@ func TestAWebhookWhoseAnswerGetsLostIsTakenOnce(t *testing.T) {
 	canaryAlone, _, _ := strings.Cut(w.receivers(map[*member]string{canary: token, other: token}), "\n")
 	w.write("receivers.txt", canaryAlone)
 	w.program("curl", losing)
-	// Real curl and openssl are in other tests, if this machine has them.
+	// Other tests run the real curl and openssl, if they are installed.
 	s := w.sh("PATH=$PWD/bin:"+filepath.Join(programs, "standins")+":$PATH ./each-webhook.sh again < receivers.txt", "TOKEN="+token)
 	if s.code != 0 || s.last() != "Taken by all 1 clusters." {
 		t.Errorf("got %+v", s)
@@ -135,14 +135,14 @@ func TestAWebhookWhoseAnswerGetsLostIsTakenOnce(t *testing.T) {
 	w.closedBy(canary, "GateReceiver flux-system/fleet")
 }
 
-// program writes a program into bin.
+// program writes a program to bin.
 func (w *world) program(name, text string) {
 	w.Helper()
 	w.write(filepath.Join("bin", name), text)
 	w.must(os.Chmod(filepath.Join(w.dir, "bin", name), 0o700))
 }
 
-// The stand-in for kubectl counts how often it is called for a context, and ends with what the context is called.
+// The substitute for kubectl counts its calls per context, and exits with the code in the name of the context.
 const kubectl = `#!/bin/sh
 for last; do before=${context-} context=$last; [ "$before" = --context ] && break; done
 echo once >> "$COUNT/${context#exit/}"

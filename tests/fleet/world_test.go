@@ -21,14 +21,14 @@ import (
 
 const namespace = "flux-system"
 
-// world is a copy of the sample, and a person who may do all in both clusters.
+// world is a copy of the sample, and a user with all permissions in both clusters.
 type world struct {
 	testing.TB
 	dir, kubeconfig string
 	in              map[*member]*harness.World
 }
 
-// newWorld has the clusters empty again after the test. No other test runs beside it.
+// newWorld cleans up the clusters after the test. No other test runs at the same time.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{TB: t, dir: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), in: map[*member]*harness.World{}}
@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// inTheFuture keeps a test from being in the freeze of the sample.
+// inTheFuture moves the freeze of the sample out of the time of a test.
 var inTheFuture = strings.NewReplacer("2026-", "2086-", "2027-", "2087-")
 
 func must[T any](value T, err error) T {
@@ -85,20 +85,20 @@ func (w *world) gates() {
 	}
 }
 
-// said is what a command prints, and its exit code.
-type said struct {
+// output is the printed text and the exit code of a command.
+type output struct {
 	out, errOut string
 	code        int
 }
 
 // last is the last line on standard error.
-func (s said) last() string {
+func (s output) last() string {
 	lines := strings.Split(strings.TrimSpace(s.errOut), "\n")
 	return lines[len(lines)-1]
 }
 
-// sh runs a text in the folder of the sample. Variables that are set before have precedence.
-func (w *world) sh(text string, env ...string) said {
+// sh runs a script in the folder of the sample. env has precedence over other variables.
+func (w *world) sh(text string, env ...string) output {
 	w.Helper()
 	path := programs + ":" + filepath.Join(harness.Tools(), "bin") + ":" + os.Getenv("PATH")
 	for _, program := range []string{"curl", "openssl"} {
@@ -115,14 +115,14 @@ func (w *world) sh(text string, env ...string) said {
 	if err != nil && !errors.As(err, &exit) {
 		w.Fatal(err)
 	}
-	return said{out.String(), errOut.String(), shell.ProcessState.ExitCode()}
+	return output{out.String(), errOut.String(), shell.ProcessState.ExitCode()}
 }
 
-// closedBy expects that the Gate of a cluster is closed, and that somebody has asked for that, among others.
+// closedBy waits until the Gate of a cluster is closed and has a close request of a requester.
 func (w *world) closedBy(m *member, by string) {
 	w.Helper()
 	w.in[m].Opened("fleet", metav1.ConditionFalse)
-	w.in[m].Eventually("the request is seen", func() error {
+	w.in[m].Eventually("the request is in the status", func() error {
 		requests := w.in[m].ReadGate("fleet").Status.Requests
 		for _, r := range requests {
 			if r.RequestedBy == by && r.Action == v1alpha1.RequestClose {
@@ -133,13 +133,13 @@ func (w *world) closedBy(m *member, by string) {
 	})
 }
 
-// opened expects that the Gate of a cluster is open.
+// opened waits until the Gate of a cluster is open.
 func (w *world) opened(m *member) {
 	w.Helper()
 	w.in[m].Opened("fleet", metav1.ConditionTrue)
 }
 
-// publish makes the folder of the sample what both clusters have from Git, in a revision.
+// publish publishes the folder of the sample to both clusters, as one revision.
 func (w *world) publish(git *harness.ArtifactServer, revision string) {
 	w.Helper()
 	files := map[string]string{}
@@ -157,7 +157,7 @@ func (w *world) publish(git *harness.ArtifactServer, revision string) {
 	}
 }
 
-// bootstrap does what flux bootstrap does with the folder of each cluster. An ExternalArtifact is in the place of the GitRepository.
+// bootstrap acts like flux bootstrap with the folder of each cluster, with an ExternalArtifact instead of the GitRepository.
 func (w *world) bootstrap(git *harness.ArtifactServer) {
 	w.Helper()
 	w.write("apps/config.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: flux-system}\ndata: {is: v1}\n")
