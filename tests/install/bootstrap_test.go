@@ -24,9 +24,9 @@ func TestTheAPIServerWarnsAboutAGateThatHoldsTheBootstrapSource(t *testing.T) {
 		return out
 	}
 	const held = `{kind: GitRepository, name: "*", namespace: flux-system}`
-	w.Eventually("the API server knows the policy", func() error {
+	w.Eventually("the policy is in force", func() error {
 		if out := apply(held); !strings.Contains(out, warning) {
-			return fmt.Errorf("it prints %s", out)
+			return fmt.Errorf("got output %s", out)
 		}
 		return nil
 	})
@@ -35,7 +35,7 @@ func TestTheAPIServerWarnsAboutAGateThatHoldsTheBootstrapSource(t *testing.T) {
 		`{kind: Kustomization, name: apps, namespace: flux-system}`,
 	} {
 		if out := apply(target); strings.Contains(out, "Warning") {
-			t.Errorf("%s: it prints %s", target, out)
+			t.Errorf("%s: got output %s", target, out)
 		}
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// addOns are the folders of config that add to config/default, by whether they are components of kustomize.
+// addOns are the folders of config that extend config/default. The value is true for kustomize components.
 var addOns = map[string]bool{
 	"activation": false, "availability": true, "calendar-feed": true, "calendars": false, "flagger": true, "lock": false, "machines": false, "metrics": true, "monitoring": false, "notifications": true, "policies": false, "sharding": true, "suspend-kinds": true, "ui": true, "webhooks": false,
 }
 
-// noAddOns are the other folders of config. policies-1.30 is in the place of policies.
+// noAddOns are the other folders of config. policies-1.30 replaces policies.
 var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", "policies-1.30", "rbac", "samples"}
 
 func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
@@ -37,7 +37,7 @@ func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
 	}
 	want := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(addOns)), noAddOns)))
 	if !slices.Equal(found, want) {
-		t.Errorf("config has %q, the tests know %q", found, want)
+		t.Errorf("config has the folders %q, the tests list %q", found, want)
 	}
 }
 
@@ -55,11 +55,11 @@ func TestTheInstallPageListsEachAddOn(t *testing.T) {
 	want := maps.Clone(addOns)
 	want["policies-1.30"] = false
 	if !maps.Equal(listed, want) {
-		t.Errorf("the page has %v, the add-ons are %v", listed, want)
+		t.Errorf("the page lists %v, the add-ons are %v", listed, want)
 	}
 }
 
-// kustomization writes one of config/default and some add-ons, in this order, and returns its folder.
+// kustomization writes a kustomization.yaml with config/default and some add-ons, in this order, and returns its folder.
 func kustomization(t *testing.T, names ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -83,7 +83,7 @@ func kustomization(t *testing.T, names ...string) string {
 	return folder
 }
 
-// objects are those that kustomize makes, by kind, namespace and name.
+// objects are the objects that kustomize builds, by kind, namespace and name.
 type objects map[string]*unstructured.Unstructured
 
 func rendered(folder string) (objects, error) {
@@ -108,7 +108,7 @@ func rendered(folder string) (objects, error) {
 	return all, nil
 }
 
-// flags returns those of the controller in a Deployment, and its ports. It sorts them: only their order says which add-on came first.
+// flags returns the flags and ports of the controller in a Deployment, sorted because their order depends on that of the add-ons.
 func flags(deployment *unstructured.Unstructured) []string {
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	controller, _ := containers[0].(map[string]any)
@@ -121,12 +121,12 @@ func flags(deployment *unstructured.Unstructured) []string {
 		}
 	}
 	if err := unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"); err != nil {
-		panic(err) // what was read is written
+		panic(err) // the object was decoded before
 	}
 	return all
 }
 
-// Whoever takes two add-ons, or all, has what each of them adds by itself, in either order.
+// A combination of add-ons must have everything that each add-on adds alone, in either order.
 func TestAddOnsComposeInAnyCombination(t *testing.T) {
 	alone := map[string]objects{}
 	for name := range addOns {
@@ -152,7 +152,7 @@ func TestAddOnsComposeInAnyCombination(t *testing.T) {
 			backwards := slices.Clone(chosen)
 			slices.Reverse(backwards)
 			if again, err := rendered(kustomization(t, backwards...)); err != nil || !same(together, again) {
-				t.Errorf("in the other order it is something else, %v", err)
+				t.Errorf("the objects differ in the other order, %v", err)
 			}
 			for _, name := range chosen {
 				has(t, together, name, alone[name])
@@ -189,7 +189,7 @@ func same(a, b objects) bool {
 	return maps.EqualFunc(a, b, func(a, b *unstructured.Unstructured) bool { return fmt.Sprint(a.Object) == fmt.Sprint(b.Object) })
 }
 
-// has checks that what an add-on makes by itself is there. The controller may have more flags and ports.
+// has checks that the objects of a single add-on are in a combination. There, the controller may have more flags and ports.
 func has(t *testing.T, together objects, name string, alone objects) {
 	t.Helper()
 	for key, obj := range alone {
@@ -204,7 +204,7 @@ func has(t *testing.T, together objects, name string, alone objects) {
 				}
 			}
 		case fmt.Sprint(obj.Object) != fmt.Sprint(there.Object):
-			t.Errorf("%s: %s is another one", name, key)
+			t.Errorf("%s: %s differs", name, key)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func installRules(t *testing.T) {
 	}
 }
 
-// prometheusKinds are the definitions of what config/monitoring has, without their schemas.
+// prometheusKinds has the CustomResourceDefinitions of the objects in config/monitoring, without their schemas.
 const prometheusKinds = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -24,7 +24,7 @@ func example(t *testing.T, file string) string {
 	return markdown.BlockOf(t, "docs/start/install.md", "yaml", "# "+file+"\n")
 }
 
-// manifests are the files of config, as the archive of a release has them.
+// manifests are the files of config, as in the archive of a release.
 func manifests(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -69,7 +69,7 @@ func TestTheReadmeInstallsWithOneCommand(t *testing.T) {
 	}
 }
 
-// fluxInstalls lets Flux install what the page says. There is no node, so nothing waits for the Pods.
+// fluxInstalls makes Flux install as on the page. There is no node, so nothing waits for the Pods.
 func fluxInstalls(t *testing.T, c *harness.ControlPlane) {
 	t.Helper()
 	ctx := t.Context()
@@ -124,13 +124,13 @@ func TestFluxInstallsWhatThePageSays(t *testing.T) {
 	}
 }
 
-// Somebody removes the Kustomization from Git while a Gate is closed.
+// A user removes the Kustomization from Git while a Gate is closed.
 func TestFluxPrunesNeitherTheNamespaceNorTheDefinitions(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	fluxInstalls(t, i.ControlPlane)
 	i.kubectl("-n", "flux-system", "delete", "kustomizations", "--all", "--timeout=60s")
-	// The Pods would be gone, as the Deployment is.
+	// The Pods would be deleted with the Deployment.
 	i.Must(i.controller.Stop())
 	i.gone("deployments", "clusterroles")
 	for _, kept := range []string{

@@ -1,4 +1,4 @@
-// Package install applies what config has to a real API server, in the ways in which people install it.
+// Package install applies config to a real API server, in the ways that the docs describe.
 package install
 
 import (

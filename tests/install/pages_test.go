@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// kustomizationFile is the part of one that the docs show in most places.
+// kustomizationFile has the fields of a kustomization.yaml that the docs show in most places.
 type kustomizationFile struct {
 	APIVersion string   `json:"apiVersion,omitempty"`
 	Kind       string   `json:"kind,omitempty"`
@@ -24,7 +24,7 @@ type kustomizationFile struct {
 	Patches    []any    `json:"patches,omitempty"`
 }
 
-// blocksFor returns the blocks of a page that are for kustomize.
+// blocksFor returns the blocks of a page for kustomize.
 func blocksFor(t *testing.T, path string) (found []string) {
 	t.Helper()
 	for _, b := range markdown.Blocks(markdown.Page(t, path), "yaml") {
@@ -35,7 +35,7 @@ func blocksFor(t *testing.T, path string) (found []string) {
 	return found
 }
 
-// built returns what kustomize makes of a kustomization.yaml beside config.
+// built returns the objects that kustomize builds from a kustomization.yaml next to config.
 func built(t *testing.T, text string) objects {
 	t.Helper()
 	folder := kustomization(t)
@@ -49,7 +49,7 @@ func built(t *testing.T, text string) objects {
 	return all
 }
 
-// merged is a kustomization that has what two have.
+// merged returns a kustomization with the content of both.
 func merged(a, b kustomizationFile) kustomizationFile {
 	all := kustomizationFile{APIVersion: "kustomize.config.k8s.io/v1beta1", Kind: "Kustomization", Patches: append(slices.Clone(a.Patches), b.Patches...)}
 	for _, k := range []kustomizationFile{a, b} {
@@ -76,7 +76,7 @@ func text(t *testing.T, k kustomizationFile) string {
 	return string(raw)
 }
 
-// Whoever follows several pages puts what each of them has into one kustomization.yaml.
+// A user who follows several pages adds the content of each to one kustomization.yaml.
 func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "*", "*.md"))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
 		for _, block := range blocksFor(t, strings.TrimPrefix(page, harness.Root())) {
 			var k kustomizationFile
 			if yaml.UnmarshalStrict([]byte(block), &k) != nil || !slices.Contains(k.Resources, "config/default") {
-				continue // with names or namespaces of its own, or a part of one
+				continue // with names or namespaces, or only a part of a kustomization
 			}
 			alone[filepath.Base(page)+": "+block] = merged(k, kustomizationFile{})
 			together = merged(together, k)
@@ -131,11 +131,11 @@ func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
 	cluster.Documented(t, "flux-system")
 	ran := runsCommands(t, folder, path) + runsCommands(t, folder, "docs/guides/notification-messages.md")
 	if ran != 3 {
-		t.Errorf("%d blocks with commands", ran)
+		t.Errorf("the page has %d blocks with commands", ran)
 	}
 }
 
-// runsCommands runs the blocks of a page with commands in a folder, and returns how many there are.
+// runsCommands runs the blocks of a page with commands in a folder, and returns their number.
 func runsCommands(t *testing.T, folder, path string) (ran int) {
 	t.Helper()
 	for _, b := range markdown.Blocks(markdown.Page(t, path), "sh") {

@@ -15,11 +15,11 @@ func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
 	const binding = "ClusterRoleBinding /gating-controller-calendar-feed"
 	all := built(t, strings.Join(blocksFor(t, "docs/guides/subscribe.md"), ""))
 	if all["ClusterRole /gating-controller-calendar-feed"] == nil || all[binding] != nil {
-		t.Errorf("the role without its binding was meant, there are %q", slices.Sorted(maps.Keys(all)))
+		t.Errorf("want the role without its binding, got %q", slices.Sorted(maps.Keys(all)))
 	}
 	feed, err := rendered(kustomization(t, "calendar-feed"))
 	if err != nil || feed[binding] == nil {
-		t.Errorf("without the patch there is no %s, %v", binding, err)
+		t.Errorf("without the patch, %s is missing, %v", binding, err)
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// mayOf returns what "kubectl auth can-i --list" says of a service account in the namespace of the controller: verbs, and the names of
-// objects if it is about some alone, by resource.
+// mayOf returns the output of "kubectl auth can-i --list" for a service account in the namespace of the controller: verbs by resource,
+// with the names of objects if the permission is limited to them.
 func mayOf(ctx context.Context, name string) (map[string]string, error) {
 	out, err := cluster.Kubectl(ctx, "auth", "can-i", "--list", "--no-headers", "-n", harness.RuntimeNamespace,
 		"--as=system:serviceaccount:"+harness.RuntimeNamespace+":"+name, "--as-group=system:serviceaccounts", "--as-group=system:authenticated")
@@ -39,7 +39,8 @@ func mayOf(ctx context.Context, name string) (map[string]string, error) {
 	return all, nil
 }
 
-// rows are those of the table in docs/secure/permissions.md: what the controller may do with some manifests that it may not do without.
+// rows returns the rows of the table in docs/secure/permissions.md: the permissions that the controller has with some manifests, but not
+// without them.
 func rows(of string, with, without map[string]string) string {
 	resources := map[string][]string{}
 	for resource, verbs := range with {
@@ -55,7 +56,7 @@ func rows(of string, with, without map[string]string) string {
 	return text.String()
 }
 
-// rulesIn returns the RBAC objects and the namespaces in what kustomize makes of a folder.
+// rulesIn returns the RBAC objects and the namespaces that kustomize builds from a folder.
 func rulesIn(t *testing.T, folder string) objects {
 	t.Helper()
 	all, err := rendered(folder)
@@ -79,7 +80,7 @@ func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
 	}
 	apply := func(all objects) {
 		t.Helper()
-		for _, key := range slices.Sorted(maps.Keys(all)) { // a Namespace before its Roles
+		for _, key := range slices.Sorted(maps.Keys(all)) { // Namespaces before their Roles
 			obj := all[key]
 			content, err := obj.MarshalJSON()
 			if err != nil {
@@ -100,7 +101,7 @@ func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
 			}
 		}
 	}
-	for name := range addOns { // an earlier test may have left some
+	for name := range addOns { // an earlier test may not have deleted all of them
 		more[name] = rulesIn(t, kustomization(t, name))
 		remove(t.Context(), more[name])
 		t.Cleanup(func() { remove(context.WithoutCancel(t.Context()), more[name]) })

@@ -17,13 +17,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// A back-up such as that of Velero has no status, and an object that is restored has another uid and belongs to whoever restored it.
+// A backup, for example by Velero, has no status. A restored object has another UID, and its field manager is the client that restored it.
 func TestWhatIsRestoredFromABackUpOpensNothing(t *testing.T) {
 	t.Parallel()
 	restores(t, newInstalled(t))
 }
 
-// The page says to restore first. Whoever does not still opens nothing.
+// The page says to restore first. With the policies installed before, nothing opens either.
 func TestWhatIsRestoredUnderThePoliciesOpensNothing(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
@@ -84,11 +84,11 @@ func restores(t *testing.T, i *installed) {
 	}
 	for _, version := range versions.All() {
 		if !harness.Suspended(version) && version.GetDeletionTimestamp() == nil {
-			t.Errorf("%s went on", version.GetName())
+			t.Errorf("%s was resumed", version.GetName())
 		}
 	}
-	i.showsWhatIsForeign()
-	// For the API server, who restored it has suspended it.
+	i.showsSuspendedByOthers()
+	// For the API server, the client that restored the object has suspended it.
 	for name := range gates {
 		g := i.ReadGate(name)
 		if g.Status.Targets == nil || g.Status.Targets.SuspendedByOthers != 1 {
@@ -105,11 +105,11 @@ func restores(t *testing.T, i *installed) {
 	}
 }
 
-// showsWhatIsForeign runs the command of docs/operate/backup.md.
-func (i *installed) showsWhatIsForeign() {
+// showsSuspendedByOthers runs the command of docs/operate/backup.md.
+func (i *installed) showsSuspendedByOthers() {
 	i.Helper()
 	command, printed, _ := strings.Cut(markdown.BlocksOf(i, "docs/operate/backup.md", "console")[0].Text, "\n")
-	i.Eventually("the page shows what is foreign", func() error {
+	i.Eventually("the command prints the targets suspended by others", func() error {
 		if out, err := i.bash(i.Context(), strings.TrimPrefix(command, "$ ")); err != nil || out != printed {
 			return errors.Join(err, errors.New(out))
 		}
@@ -117,7 +117,7 @@ func (i *installed) showsWhatIsForeign() {
 	})
 }
 
-// isHeld returns an error unless the target of this name is suspended.
+// isHeld returns an error unless the target with this name is suspended.
 func (i *installed) isHeld(name string) error {
 	app := i.Kustomization(name)
 	if err := i.TryRead(app); err != nil {
@@ -129,7 +129,7 @@ func (i *installed) isHeld(name string) error {
 	return nil
 }
 
-// backedUp returns what a back-up has of an object.
+// backedUp returns the part of an object that is in a backup.
 func backedUp(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	unstructured.RemoveNestedField(obj.Object, "status")

@@ -19,13 +19,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// installed is a cluster of its own with the controller, a closed Gate and what it holds.
+// installed is a separate cluster with the controller, a closed Gate and its target.
 type installed struct {
 	*harness.World
 	controller *harness.Process
 	gate       *v1alpha1.Gate
 	app        *unstructured.Unstructured
-	// folder has install.yaml.
+	// folder contains install.yaml.
 	folder string
 }
 
@@ -53,13 +53,13 @@ func newInstalled(t *testing.T) *installed {
 	return i
 }
 
-// installs applies install.yaml. The Deployment has no Pods here.
+// installs applies install.yaml. The Deployment has no Pods in this test.
 func (i *installed) installs() {
 	i.Helper()
 	i.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(i.folder, "install.yaml"))
 }
 
-// kubectl returns what a command prints.
+// kubectl returns the output of a command.
 func (i *installed) kubectl(args ...string) string {
 	i.Helper()
 	out, err := i.Kubectl(i.Context(), args...)
@@ -87,7 +87,7 @@ func (i *installed) held(want bool) {
 	})
 }
 
-// runs runs commands of a section of docs/start/upgrade.md, and returns what they print.
+// runs runs the commands of a section of docs/start/upgrade.md, and returns their output.
 func (i *installed) runs(ctx context.Context, section string) (string, error) {
 	i.Helper()
 	_, text, ok := strings.Cut(markdown.Page(i, "docs/start/upgrade.md"), "# "+section+"\n")
@@ -105,19 +105,19 @@ func (i *installed) runs(ctx context.Context, section string) (string, error) {
 	return i.bash(ctx, commands.String())
 }
 
-// bash runs commands as somebody who may do all, in the folder with install.yaml, and returns what they print.
+// bash runs commands as a user with all permissions in the folder with install.yaml, and returns their output.
 func (i *installed) bash(ctx context.Context, commands string) (string, error) {
 	return docs.Reader{Kubeconfig: i.Kubeconfig, Folder: i.folder}.Bash(ctx, commands)
 }
 
-// gone fails the test unless what was installed is gone, of some kinds.
+// gone fails the test unless all installed objects of some kinds are deleted.
 func (i *installed) gone(kinds ...string) {
 	i.Helper()
 	out, err := i.Kubectl(i.Context(), "get", strings.Join(kinds, ","), "--all-namespaces", "-o=name")
 	i.Must(err)
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "gating") && !strings.Contains(line, "gatelocks") {
-			i.Errorf("%s is there", strings.TrimSpace(line))
+			i.Errorf("%s still exists", strings.TrimSpace(line))
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestWhoUninstallsAsThePageSaysLetsAllGo(t *testing.T) {
 func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
-	// There is no Deployment, so that this takes the place of its Pods.
+	// Without the Deployment, this replaces the deletion of its Pods.
 	i.Must(i.controller.Stop())
 	ctx, cancel := context.WithTimeout(i.Context(), 2*time.Minute)
 	defer cancel()
@@ -152,18 +152,18 @@ func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
 	i.held(false)
 }
 
-// It is what people try first. Nothing may be lost then.
+// Users try this first. Nothing may be lost.
 func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
-	for range 2 { // the policy itself is deleted as well, and must outlast that
+	for range 2 { // the command also deletes the policy, which must remain in force
 		out, err := i.Kubectl(i.Context(), "delete", "-f", filepath.Join(i.folder, "install.yaml"), "--ignore-not-found", "--wait=false")
 		if err == nil {
-			t.Fatalf("everything is gone: %s", out)
+			t.Fatalf("everything was deleted: %s", out)
 		}
 		for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io", "calendarfeeds.gating.toolkit.fluxcd.io"} {
 			if !strings.Contains(out, "denied request: all gates must be gone first, or what they hold stays suspended; delete them, and then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
-				t.Errorf("nobody is told about %s: %s", name, out)
+				t.Errorf("the output does not name %s: %s", name, out)
 			}
 		}
 		i.gone("deployments", "clusterroles")
@@ -172,15 +172,15 @@ func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 	i.Throughout(5*time.Second, "the policy is in force", func() error {
 		_, err := i.Kubectl(i.Context(), "delete", "namespace", harness.RuntimeNamespace, "--dry-run=server")
 		if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
-			return errors.Join(err, errors.New("somebody may delete the namespace"))
+			return errors.Join(err, errors.New("the namespace can be deleted"))
 		}
 		return nil
 	})
 	_, err := i.Kubectl(i.Context(), "delete", "--raw=/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Dgatereceivers.gating.toolkit.fluxcd.io")
 	if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
-		t.Errorf("as a collection: %v", err)
+		t.Errorf("deletion as a collection: %v", err)
 	}
-	// The Pods would be gone.
+	// The Pods would be deleted.
 	i.Must(i.controller.Stop())
 	i.Read(i.gate)
 	if i.gate.DeletionTimestamp != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// oldestFlux are the definitions of the oldest Flux that is supported.
+// oldestFlux are the CustomResourceDefinitions of the oldest supported Flux.
 var oldestFlux = []string{
 	"oldest/kustomize-controller", "oldest/source-controller", "oldest/helm-controller",
 	"oldest/image-reflector-controller", "oldest/image-automation-controller",
 }
 
-// governed are the kinds of Flux that Gates govern, with the versions of their APIs and the least that a specification may have.
+// governed are the kinds of Flux that Gates govern, with their API versions and a minimal spec.
 var governed = []struct{ apiVersion, kind, spec string }{
 	{"kustomize.toolkit.fluxcd.io/v1", "Kustomization", `{"interval":"1h","prune":true,"sourceRef":{"kind":"GitRepository","name":"none"}}`},
 	{"helm.toolkit.fluxcd.io/v2", "HelmRelease", `{"interval":"1h","chart":{"spec":{"chart":"none","sourceRef":{"kind":"HelmRepository","name":"none"}}}}`},
@@ -39,7 +39,7 @@ var governed = []struct{ apiVersion, kind, spec string }{
 // hasMutatingPolicies is the first version with MutatingAdmissionPolicy v1, which config/policies and config/lock need.
 const hasMutatingPolicies = "1.36"
 
-// emulated is a cluster of an older version of Kubernetes with the controller.
+// emulated returns a cluster that emulates an older version of Kubernetes, with the controller.
 func emulated(t *testing.T, version string) *harness.World {
 	t.Helper()
 	c, err := harness.StartEmulated(version, oldestFlux...)
@@ -56,10 +56,10 @@ func emulated(t *testing.T, version string) *harness.World {
 	if version == hasMutatingPolicies {
 		return w
 	}
-	w.Eventually("the log says what the version means", func() error {
+	w.Eventually("the log has the warning about the version", func() error {
 		log, err := os.ReadFile(controller.Log)
 		if err == nil && !strings.Contains(string(log), "this version of Kubernetes is too old for config/policies and config/lock") {
-			err = errors.New("it does not")
+			err = errors.New("the log has no warning")
 		}
 		return err
 	})
@@ -72,14 +72,14 @@ func allSuspended(w *harness.World, all []*unstructured.Unstructured, want bool)
 	w.Eventually(fmt.Sprintf("all are suspended: %t", want), func() error {
 		for _, obj := range all {
 			if w.Read(obj); harness.Suspended(obj) != want {
-				return fmt.Errorf("%s is not", obj.GetKind())
+				return fmt.Errorf("spec.suspend of the %s differs", obj.GetKind())
 			}
 		}
 		return nil
 	})
 }
 
-// The API server is the newest one, which acts as an older one.
+// The newest API server emulates the older versions.
 func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 	for _, version := range []string{"1.34", "1.35", hasMutatingPolicies} {
 		t.Run(version, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 				return
 			}
 			for _, addOn := range []string{"policies", "lock"} {
-				// The rest of it goes as it came.
+				// The remaining objects of the add-on are installed, and removed again.
 				for _, do := range []func(context.Context, string) error{w.InstallComponent, w.RemoveComponent} {
 					err := do(w.Context(), addOn)
 					if err == nil || !strings.Contains(err.Error(), `no matches for kind "MutatingAdmissionPolicy" in version "admissionregistration.k8s.io/v1"`) {
@@ -123,23 +123,23 @@ func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
 			}
 			left, err := w.Kubectl(w.Context(), "get", "validatingadmissionpolicies", "-o=name")
 			if w.Must(err); strings.Contains(left, "gate-") {
-				t.Errorf("these are left: %s", left)
+				t.Errorf("these objects are left: %s", left)
 			}
 			reducedPolicies(w)
 		})
 	}
 }
 
-// reducedPolicies expects that config/policies-1.30 says who may do what.
+// reducedPolicies expects that config/policies-1.30 enforces permissions.
 func reducedPolicies(w *harness.World) {
 	w.Helper()
 	g, named := w.ClosedGate("guarded"), w.ClosedGate("named")
-	w.Eventually("the policies that were removed are in force no more", func() error {
-		return w.Merge(named, `{"metadata":{"annotations":{%q:"alice"}}}`, v1alpha1.OpenRequestedByAnnotation) // from another time
+	w.Eventually("the removed policies are no longer in force", func() error {
+		return w.Merge(named, `{"metadata":{"annotations":{%q:"alice"}}}`, v1alpha1.OpenRequestedByAnnotation) // with a new value
 	})
 	w.Must(w.InstallComponent(w.Context(), "policies-1.30"))
 	for _, role := range []string{"editor", "opener"} {
-		for _, of := range []string{"viewer", role} { // who edits needs to see it
+		for _, of := range []string{"viewer", role} { // an editor needs to read the gate
 			_, err := w.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", role+"-"+of, "--clusterrole=gate-"+of, "--user="+role)
 			w.Must(err)
 		}
@@ -147,7 +147,7 @@ func reducedPolicies(w *harness.World) {
 	now := func() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 	refused := func(user, cause string, args ...string) {
 		w.Helper()
-		w.Eventually(user+" is refused", func() error { // a policy is in force after a while
+		w.Eventually(user+" is refused", func() error { // a policy is in force after a delay
 			_, err := w.Person(user).Kubectl(w.Context(), w.Namespace, append(args, "--dry-run=server")...)
 			if err == nil || !strings.Contains(err.Error(), cause) {
 				return errors.Join(err, fmt.Errorf("not for %s", cause))
@@ -158,7 +158,7 @@ func reducedPolicies(w *harness.World) {
 	open := v1alpha1.OpenRequestedAtAnnotation + "="
 	refused("editor", "user editor may not open gate "+w.Namespace+"/guarded: a request to open needs the verb open", "annotate", "gate", "guarded", open+now())
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", open+now(), v1alpha1.OpenRequestedByAnnotation+"=alice")
-	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, now()) // by an administrator
+	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, now()) // as an administrator
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", v1alpha1.CloseRequestedByAnnotation+"=alice")
 	refused("editor", "may not change which webhooks and requests gate "+w.Namespace+"/guarded has taken", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
 	refused("opener", "may not", "patch", "gate", "guarded", "--type=merge", `-p={"spec":{"default":"opened"}}`)
@@ -178,7 +178,7 @@ func reducedPolicies(w *harness.World) {
 	keepsUnhandledClose(w, refused)
 }
 
-// reducedPass expects that a request for a pass lists the Gates that hold the object. The API server does not stamp the list.
+// reducedPass expects that a request for a pass must list the Gates that hold the object. The API server does not stamp the list.
 func reducedPass(w *harness.World) {
 	w.Helper()
 	app := w.Kustomization("passing")
@@ -208,8 +208,8 @@ func reducedPass(w *harness.World) {
 	w.Must(try(w.Namespace + "/holding"))
 }
 
-// keepsUnhandledClose expects that a close which the controller has not handled stays, because nothing records it when it is replaced. The
-// controller handles nothing of a Gate that is being deleted.
+// keepsUnhandledClose expects that an unhandled close request stays, because nothing records it when it is replaced. The controller does
+// not handle requests on a Gate that is being deleted.
 func keepsUnhandledClose(w *harness.World, refused func(user, cause string, args ...string)) {
 	w.Helper()
 	g := w.ClosedGate("leaving")
@@ -252,12 +252,12 @@ func TestTheReducedPoliciesAreTheOthersWithoutTheStamps(t *testing.T) {
 	for key, obj := range all {
 		_, found := reduced[key]
 		if stamp := strings.HasPrefix(obj.GetKind(), "Mutating") || slices.Contains([]string{"gate-exception-stamp", "gated-source-stamp", "gate-approval"}, obj.GetName()); found == stamp {
-			t.Errorf("%s is among the reduced ones: %t", key, found)
+			t.Errorf("%s is in the reduced policies: %t", key, found)
 		}
 	}
 	for key, obj := range reduced {
 		if all[key] == nil && obj.GetName() != "gate-request-by" && obj.GetName() != "gate-pass-by" {
-			t.Errorf("%s is not among the others", key)
+			t.Errorf("%s is not in the full policies", key)
 		}
 	}
 }
