@@ -16,10 +16,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// startingDeadline is that of the CronJobs that have one.
+// startingDeadline is the starting deadline of a CronJob that sets one.
 const startingDeadline = 10 * time.Second
 
-// cronJob returns one that runs each minute.
+// cronJob returns a CronJob that runs each minute.
 func (w *world) cronJob(name, more string) *unstructured.Unstructured {
 	w.Helper()
 	return w.object("batch/v1", "CronJob", name, more+`
@@ -28,7 +28,7 @@ jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name:
 `)
 }
 
-// runs returns for which instants a CronJob has made Jobs.
+// runs returns the instants for which a CronJob has created Jobs.
 func (w *world) runs(cronJob *unstructured.Unstructured) (at []time.Time, err error) {
 	w.Helper()
 	jobs := &batchv1.JobList{}
@@ -46,7 +46,7 @@ func (w *world) runs(cronJob *unstructured.Unstructured) (at []time.Time, err er
 	return at, nil
 }
 
-// ran waits until a CronJob has run for an instant that is not before another one, and returns that instant.
+// ran waits until a CronJob has run for an instant that is not before since, and returns that instant.
 func (w *world) ran(cronJob *unstructured.Unstructured, since time.Time) (at time.Time) {
 	w.Helper()
 	w.Must(harness.Eventually(w.Context(), 3*time.Minute, cronJob.GetName()+" runs", func() error {
@@ -56,22 +56,22 @@ func (w *world) ran(cronJob *unstructured.Unstructured, since time.Time) (at tim
 				return err
 			}
 		}
-		return errors.Join(err, fmt.Errorf("it has run at %v", all))
+		return errors.Join(err, fmt.Errorf("the CronJob has run at %v", all))
 	}))
 	return at
 }
 
 func (w *world) neverRan(cronJob *unstructured.Unstructured) {
 	w.Helper()
-	w.Throughout(2*time.Second, cronJob.GetName()+" makes no Job", func() error {
+	w.Throughout(2*time.Second, cronJob.GetName()+" creates no Job", func() error {
 		if all, err := w.runs(cronJob); err != nil || len(all) > 0 {
-			return fmt.Errorf("it has run at %v, %w", all, err)
+			return fmt.Errorf("the CronJob has run at %v, %w", all, err)
 		}
 		return nil
 	})
 }
 
-// A CronJob that no Gate holds shows that the minute has come in which the others would have run.
+// A CronJob without a Gate shows when the others would have run.
 func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,7 +89,7 @@ func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) 
 
 	w.Must(harness.Eventually(w.Context(), time.Minute, "the starting deadline has passed", func() error {
 		if wait := time.Until(missed.Add(startingDeadline + time.Second)); wait > 0 {
-			return fmt.Errorf("it does in %s", wait)
+			return fmt.Errorf("it passes in %s", wait)
 		}
 		return nil
 	}))
@@ -98,7 +98,7 @@ func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) 
 	w.field(prompt, "suspend", false)
 	w.field(late, "suspend", false)
 	if at := w.ran(prompt, missed); !at.Before(opened) {
-		t.Errorf("it runs for %s and not for what it missed, before %s", at, opened)
+		t.Errorf("it runs for %s, want the missed run before %s", at, opened)
 	}
 	if next := opened.Truncate(time.Minute).Add(time.Minute); w.ran(late, next).Before(next) {
 		t.Error("it runs too early")
@@ -112,7 +112,7 @@ func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) 
 	}
 }
 
-// CronJobs have no conditions in their status: it is left to their controller, and nobody writes them again and again.
+// The status of a CronJob has no conditions. It is left to the CronJob controller, and not written repeatedly.
 func TestNothingIsWrittenIntoTheStatusOfACronJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,12 +130,12 @@ func TestNothingIsWrittenIntoTheStatusOfACronJob(t *testing.T) {
 	w.Decided(g)
 	w.Read(job)
 	if _, has, _ := unstructured.NestedFieldNoCopy(job.Object, "status", "conditions"); has || job.GetResourceVersion() != version {
-		t.Errorf("it was written again: %v", job.Object["status"])
+		t.Errorf("the status was written: %v", job.Object["status"])
 	}
-	w.Eventually("an event tells", func() error {
+	w.Eventually("an event reports the hold", func() error {
 		out, err := w.Kubectl(w.Context(), "get", "events", "-n", w.Namespace, "--field-selector=involvedObject.kind=CronJob", "-o=jsonpath={.items[*].message}")
 		if err == nil && out == "" {
-			err = errors.New("there is none")
+			err = errors.New("there is no such event")
 		}
 		return err
 	})
@@ -147,7 +147,7 @@ func TestThatAPersonHasSuspendedACronJobStays(t *testing.T) {
 	job := w.cronJob("backup", "suspend: true")
 	w.Create(job)
 	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "CronJob", Name: "backup"})
-	w.Eventually("the gate leaves it alone", func() error {
+	w.Eventually("the gate reports it as suspended by others", func() error {
 		if w.Read(g); g.Status.Targets == nil || g.Status.Targets.SuspendedByOthers != 1 {
 			return fmt.Errorf("%+v", g.Status.Targets)
 		}
@@ -161,7 +161,7 @@ func TestThatAPersonHasSuspendedACronJobStays(t *testing.T) {
 	}
 }
 
-// The policies are those that kubectl gate kinds makes.
+// kubectl gate kinds generates the policies.
 func TestTheLockHoldsCronJobsFromTheirBirth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,7 +177,7 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 			}
 			return nil
 		}
-		w.Eventually("the policy knows the lock", func() error {
+		w.Eventually("the lock is in force", func() error {
 			probe := obj.DeepCopy()
 			w.Must(w.Client.Create(w.Context(), probe, client.DryRunAll))
 			return held(probe)
@@ -189,7 +189,7 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 			w.Must(held(obj))
 		}
 		if err := w.Client.Delete(w.Context(), obj.DeepCopy()); err == nil {
-			t.Errorf("a %s that is held is deleted", obj.GetKind())
+			t.Errorf("a held %s was deleted", obj.GetKind())
 		}
 	}
 	w.open(w.ReadGate("production"))

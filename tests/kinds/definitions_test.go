@@ -19,15 +19,15 @@ import (
 
 const (
 	namespaced = "Namespaced"
-	// conditions are a schema that has a place for ours.
+	// conditions is a schema of a status that accepts the controller's conditions.
 	conditions = `{type: object, properties: {conditions: {type: array, items: {type: object, required: [type, status], properties: {
           type: {type: string}, status: {type: string}, reason: {type: string}, message: {type: string}, lastTransitionTime: {type: string, format: date-time}}}}}}`
 	bare = "{type: object}"
-	// bool is the schema of a spec with a field that holds.
+	// boolean is the schema of a spec with a boolean field that suspends the object.
 	boolean = "{type: object, properties: {size: {type: integer}, suspend: {type: boolean}, paused: {type: boolean}}}"
 )
 
-// define brings the definition of a kind.
+// define creates the definition of a kind.
 func (w *world) define(kind, plural, scope, spec, status string) {
 	w.Helper()
 	w.Must(apply(w.Context(), fmt.Sprintf(`
@@ -81,7 +81,7 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			if !strings.Contains(string(page), strings.ReplaceAll(tc.message, kind, "Widget")) {
-				t.Errorf("docs/guides/more-kinds.md does not have the message %q", tc.message)
+				t.Errorf("docs/guides/more-kinds.md lacks the message %q", tc.message)
 			}
 			w.define(kind, tc.plural, tc.scope, tc.spec, conditions)
 			obj := w.object("example.org/v1", kind, "one", "size: 3")
@@ -97,7 +97,7 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 			w.fails(g, v1alpha1.UnsupportedKindReason, tc.message)
 			w.Decided(g)
 			if w.Read(obj); obj.GetResourceVersion() != version {
-				t.Errorf("it was written: %v", obj.Object)
+				t.Errorf("the object was written: %v", obj.Object)
 			}
 			if !meta.IsStatusConditionFalse(g.Status.Conditions, "Ready") {
 				t.Errorf("the gate is ready: %+v", g.Status.Conditions)
@@ -125,7 +125,7 @@ func TestAKindThatIsNotInstalledIsSaidToBe(t *testing.T) {
 	w.fails(w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Absent", Name: "one"}), v1alpha1.CRDNotFoundReason, "kind Absent.other.example.org is not installed")
 }
 
-// The definition may change: the Gate recovers by itself, and gives up what it cannot hold any more.
+// When the definition changes, the Gate recovers without a restart, and releases objects that it can no longer hold.
 func TestAKindThatGetsItsFieldLaterIsHeldThen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,9 +156,9 @@ func TestAKindWithConditionsIsTold(t *testing.T) {
 	w.create(obj)
 	g := w.gateOn("Widget")
 	w.field(obj, "suspend", true)
-	told := func(want metav1.ConditionStatus) {
+	approved := func(want metav1.ConditionStatus) {
 		t.Helper()
-		w.Eventually("its condition says so", func() error {
+		w.Eventually("the condition Approved is updated", func() error {
 			w.Read(obj)
 			if status, reason := harness.Condition(obj, v1alpha1.ApprovedCondition); status != want {
 				return fmt.Errorf("Approved is %q, %s", status, reason)
@@ -166,18 +166,18 @@ func TestAKindWithConditionsIsTold(t *testing.T) {
 			return nil
 		})
 	}
-	told(metav1.ConditionFalse)
+	approved(metav1.ConditionFalse)
 	version := obj.GetResourceVersion()
 	w.Decided(g)
 	if w.Read(obj); obj.GetResourceVersion() != version {
-		t.Errorf("it was written again: %v", obj.Object)
+		t.Errorf("the object was written again: %v", obj.Object)
 	}
 	w.open(g)
 	w.field(obj, "suspend", false)
-	told(metav1.ConditionTrue)
+	approved(metav1.ConditionTrue)
 }
 
-// The definition comes after the Gate, and nobody could have guessed its name.
+// The definition is created after the Gate, and its plural cannot be guessed.
 func TestAKindWithAnotherFieldAStrangePluralAndNoConditions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +202,7 @@ subjects: [{kind: ServiceAccount, name: gating-controller, namespace: gating-sys
 	version := obj.GetResourceVersion()
 	w.Decided(g)
 	if w.Read(obj); obj.GetResourceVersion() != version || obj.Object["status"] != nil {
-		t.Errorf("it was written again: %v", obj.Object)
+		t.Errorf("the object was written again: %v", obj.Object)
 	}
 	w.open(g)
 	w.field(obj, "paused", false)
@@ -214,10 +214,10 @@ subjects: [{kind: ServiceAccount, name: gating-controller, namespace: gating-sys
 	w.fails(g, v1alpha1.CRDNotFoundReason, "kind Gizmo.example.org is not installed")
 }
 
-// canaryModule is where the definition of Canaries is, and what it must be.
+// canaryModule is the Go module with the definition of Canaries, and canarySum is its checksum.
 const canaryModule, canarySum = "github.com/fluxcd/flagger@v1.36.1", "h1:X2PumtNwZz9YSGaOtZLFm2zAKLgHhFkbNv8beg7ifyc="
 
-// canaries returns the path of the definition that Flagger has. Without its Go module the test is skipped.
+// canaries returns the path of Flagger's definition. It skips the test if the Go module cannot be downloaded.
 func canaries(t *testing.T) string {
 	t.Helper()
 	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", canaryModule)
@@ -225,10 +225,10 @@ func canaries(t *testing.T) string {
 	out, err := download.Output()
 	var module struct{ Dir, Sum string }
 	if json.Unmarshal(out, &module) != nil || err != nil || module.Dir == "" {
-		t.Skipf("the Go module %s cannot be had: %v: %s", canaryModule, err, out)
+		t.Skipf("cannot download the Go module %s: %v: %s", canaryModule, err, out)
 	}
 	if module.Sum != canarySum {
-		t.Fatalf("%s is another one: %s", canaryModule, module.Sum)
+		t.Fatalf("the checksum of %s differs: %s", canaryModule, module.Sum)
 	}
 	return filepath.Join(module.Dir, "artifacts", "flagger", "crd.yaml")
 }
@@ -246,7 +246,7 @@ analysis: {interval: 1m, threshold: 5, iterations: 10}
 	w.create(canary)
 	g := w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Canary", Name: "web"})
 	w.field(canary, "suspend", true)
-	w.Eventually("its condition says so", func() error {
+	w.Eventually("the condition Approved is updated", func() error {
 		w.Read(canary)
 		if status, reason := harness.Condition(canary, v1alpha1.ApprovedCondition); status != metav1.ConditionFalse {
 			return fmt.Errorf("Approved is %q, %s: %v", status, reason, canary.Object["status"])
@@ -256,7 +256,7 @@ analysis: {interval: 1m, threshold: 5, iterations: 10}
 	version := canary.GetResourceVersion()
 	w.Decided(g)
 	if w.Read(canary); canary.GetResourceVersion() != version {
-		t.Errorf("it was written again: %v", canary.Object["status"])
+		t.Errorf("the status was written again: %v", canary.Object["status"])
 	}
 	w.open(g)
 	w.field(canary, "suspend", false)

@@ -1,5 +1,5 @@
-// Package kinds tests --suspend-kinds with the real CronJobs of kube-controller-manager, with kinds of all sorts of definitions, and
-// with the policies that kubectl gate kinds makes.
+// Package kinds tests --suspend-kinds with the CronJobs of a real kube-controller-manager, with kinds of various definitions, and with the
+// policies that kubectl gate kinds generates.
 package kinds
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// added are the kinds that the controller has. Those of example.org come with the tests that define them.
+// added are the kinds in the flag of the controller. The tests define the kinds of example.org.
 var added = []string{
 	"batch/CronJob", "apps/Deployment=spec.paused", "flagger.app/Canary", "batch/Job=spec.completionMode", "example.org/Widget", "example.org/Gizmo=spec.paused",
 	"example.org/Later", "example.org/Bare", "example.org/Text", "example.org/Open", "example.org/Global", "example.org/Missing", "other.example.org/Absent",
@@ -69,14 +69,14 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	}
 	running = append(running, manager)
 	kinds := "--suspend-kinds=" + strings.Join(added, ",")
-	gating, err = cluster.StartGatingController(ctx, kinds, kinds) // what is named twice counts once
+	gating, err = cluster.StartGatingController(ctx, kinds, kinds) // a repeated kind counts once
 	return stop, err
 }
 
-// program is the path of the plug-in.
+// program is the path of the plugin.
 func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }
 
-// plugin runs kubectl gate and returns what it prints, and its complaints.
+// plugin runs kubectl gate and returns its standard output, its standard error and its exit code.
 func plugin(ctx context.Context, kubeconfig string, args ...string) (out, errOut string, code int) {
 	cmd := exec.CommandContext(ctx, program(), args...)
 	var stdout, stderr bytes.Buffer
@@ -88,7 +88,7 @@ func plugin(ctx context.Context, kubeconfig string, args ...string) (out, errOut
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// applyKinds applies what kubectl gate kinds prints.
+// applyKinds applies the output of kubectl gate kinds.
 func applyKinds(ctx context.Context, args ...string) error {
 	out, errOut, code := plugin(ctx, cluster.Kubeconfig, append([]string{"kinds"}, args...)...)
 	if code != 0 {
@@ -97,7 +97,7 @@ func applyKinds(ctx context.Context, args ...string) error {
 	return apply(ctx, out)
 }
 
-// apply applies manifests as a person does.
+// apply applies manifests with kubectl.
 func apply(ctx context.Context, manifests string) error {
 	file, err := os.CreateTemp(cluster.Dir(), "*.yaml")
 	if err != nil {
@@ -126,7 +126,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// object returns one of a kind with a spec in YAML.
+// object returns an object of a kind with a spec in YAML.
 func (w *world) object(apiVersion, kind, name, spec string) *unstructured.Unstructured {
 	w.Helper()
 	obj := harness.Object(apiVersion, kind, w.Key(name))
@@ -136,7 +136,7 @@ func (w *world) object(apiVersion, kind, name, spec string) *unstructured.Unstru
 	return obj
 }
 
-// field waits until a field of the spec of an object is true, or is not.
+// field waits until a boolean field of the spec of an object has a value.
 func (w *world) field(obj *unstructured.Unstructured, name string, want bool) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("spec.%s of %s %s is %t", name, obj.GetKind(), obj.GetName(), want), func() error {
@@ -144,25 +144,25 @@ func (w *world) field(obj *unstructured.Unstructured, name string, want bool) {
 			return err
 		}
 		if got, _, _ := unstructured.NestedBool(obj.Object, "spec", name); got != want || (harness.HeldBy(obj) != "") != want {
-			return fmt.Errorf("it is %t, held by %q", got, harness.HeldBy(obj))
+			return fmt.Errorf("the field is %t, held by %q", got, harness.HeldBy(obj))
 		}
 		return nil
 	})
 }
 
-// fails waits until a Gate says that it has failed with an object, and why.
+// fails waits until a Gate reports a failure of an object with a reason and a message.
 func (w *world) fails(g *v1alpha1.Gate, reason, message string) {
 	w.Helper()
-	w.Eventually("gate "+g.Name+" says why it fails", func() error {
+	w.Eventually("gate "+g.Name+" reports the failure", func() error {
 		w.Read(g)
 		if len(g.Status.TargetFailures()) != 1 || g.Status.TargetFailures()[0].Reason != reason || g.Status.TargetFailures()[0].Message != message {
-			return fmt.Errorf("it says %+v", g.Status.TargetFailures())
+			return fmt.Errorf("the failures are %+v", g.Status.TargetFailures())
 		}
 		return nil
 	})
 }
 
-// open has a person open a Gate for an hour.
+// open opens a Gate for an hour.
 func (w *world) open(g *v1alpha1.Gate) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, metav1.Now().UTC().Format("2006-01-02T15:04:05.000Z")+"/1h")

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// reader is somebody with a control plane of their own who does what docs/guides/more-kinds.md says.
+// reader is a user with a separate control plane who follows docs/guides/more-kinds.md.
 type reader struct {
 	*world
 	folder     string
@@ -38,7 +38,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// run runs a command line in the namespace of the world, which the page calls shop.
+// run runs a command line in the namespace of the world, which is shop on the page.
 func (r *reader) run(command string) string {
 	r.Helper()
 	reader := docs.Reader{Kubeconfig: r.Kubeconfig, Folder: r.folder, Path: []string{cluster.Dir()}, Env: []string{"HOME=" + r.folder}}
@@ -49,7 +49,7 @@ func (r *reader) run(command string) string {
 	return strings.ReplaceAll(out, r.Namespace, "shop")
 }
 
-// start starts the controller with the flag that its Deployment has.
+// start starts the controller with the flag of its Deployment.
 func (r *reader) start() {
 	r.Helper()
 	if r.controller != nil {
@@ -62,7 +62,7 @@ func (r *reader) start() {
 	r.Cleanup(func() { _ = r.controller.Stop() })
 }
 
-// withFlag has the Deployment name kinds, and the controller run with them.
+// withFlag sets the kinds in the flag of the Deployment, and restarts the controller with them.
 func (r *reader) withFlag(value string) {
 	r.Helper()
 	deployment := harness.Object("apps/v1", "Deployment", r.Key("gating-controller"))
@@ -85,7 +85,7 @@ func (r *reader) withFlag(value string) {
 	r.start()
 }
 
-// The test does in turn what the page says, and its commands print what it says they do. Then the kind is taken out of the flag.
+// The test follows the page in order, and compares the output of its commands. Then it removes the kind from the flag.
 func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
@@ -108,7 +108,7 @@ func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 		case "console":
 			for _, c := range docs.Commands(text) {
 				if got := r.run(c.Text); docs.Stable(got) != docs.Stable(c.Prints) {
-					t.Errorf("%s\nprints\n%s\nand the page has\n%s", c.Text, got, c.Prints)
+					t.Errorf("%s\nprints\n%s\nbut the page shows\n%s", c.Text, got, c.Prints)
 				}
 			}
 		}
@@ -117,7 +117,7 @@ func TestThePageOnKindsIsWhatHappens(t *testing.T) {
 	r.takesOut(backup)
 }
 
-// seesWithoutDeployments is somebody who may see CronJobs and Gates, and no Deployments.
+// seesWithoutDeployments runs commands as a user who may read CronJobs and Gates, but no Deployments.
 func (r *reader) seesWithoutDeployments() {
 	r.Helper()
 	_, err := r.Kubectl(r.Context(), "create", "clusterrole", "sees", "--verb=get,list", "--resource=cronjobs.batch,gates.gating.toolkit.fluxcd.io")
@@ -139,7 +139,7 @@ func (r *reader) seesWithoutDeployments() {
 	}
 }
 
-// takesOut takes the kind out of the flag while an object of it is held.
+// takesOut removes the kind from the flag while an object of the kind is held.
 func (r *reader) takesOut(backup *unstructured.Unstructured) {
 	r.Helper()
 	leftover := "error    CronJob " + r.Namespace + "/backup: it is held by gate '" + r.Namespace + "/nights', and no controller has its kind in --suspend-kinds any longer"
@@ -147,7 +147,7 @@ func (r *reader) takesOut(backup *unstructured.Unstructured) {
 		r.Helper()
 		out, errOut, _ := plugin(r.Context(), r.Kubeconfig, "check")
 		if strings.Contains(out, leftover) != want || strings.Contains(out, "no policy of the lock covers it") || strings.Contains(out, "the policy on targets does not cover it") {
-			r.Errorf("check says\n%s%s", out, errOut)
+			r.Errorf("check prints\n%s%s", out, errOut)
 		}
 	}
 	check(false)
@@ -160,7 +160,7 @@ func (r *reader) takesOut(backup *unstructured.Unstructured) {
 	r.Opened("nights", metav1.ConditionTrue)
 	r.Decided(g)
 	if r.Read(backup); backup.GetResourceVersion() != version || !harness.Suspended(backup) {
-		r.Errorf("it was written: %v", backup.Object)
+		r.Errorf("the object was written: %v", backup.Object)
 	}
 	r.withFlag("batch/CronJob")
 	r.field(backup, "suspend", false)

@@ -37,15 +37,15 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 		has, not  string
 		complaint string
 	}{
-		"what the cluster has": {[]string{"batch/CronJob"}, "gating-controller-kinds gate-hold-kinds-suspend gate-delete-kinds-suspend gate-target-verb-kinds", "status", ""},
-		"the role alone":       {[]string{"batch/CronJob", "--with=role"}, "gating-controller-kinds", "gate-hold", ""},
-		"without a cluster":    {[]string{"example.org/Gizmo", "--offline"}, "gizmos/status", "gate-hold", ""},
-		"a kind that it lacks": {[]string{"example.org/Nothing"}, "", "", "error: this cluster has no kind Nothing of example.org: install it first, or use --offline\n"},
+		"for the installed components": {[]string{"batch/CronJob"}, "gating-controller-kinds gate-hold-kinds-suspend gate-delete-kinds-suspend gate-target-verb-kinds", "status", ""},
+		"only the role":                {[]string{"batch/CronJob", "--with=role"}, "gating-controller-kinds", "gate-hold", ""},
+		"without a cluster":            {[]string{"example.org/Gizmo", "--offline"}, "gizmos/status", "gate-hold", ""},
+		"a kind that is not installed": {[]string{"example.org/Nothing"}, "", "", "error: this cluster has no kind Nothing of example.org: install it first, or use --offline\n"},
 		"no boolean field": {[]string{"batch/CronJob=spec.schedule"}, "", "",
 			"error: spec.schedule of kind CronJob of batch has type string, but must be a boolean field: name the field that suspends it, as in --suspend-kinds=batch/CronJob=spec.paused\n"},
-		"not namespaced":    {[]string{"storage.k8s.io/StorageClass=spec.a"}, "", "", "error: kind StorageClass of storage.k8s.io is not namespaced: gates hold only namespaced objects\n"},
-		"a part of no kind": {[]string{"batch/CronJob", "--with=all"}, "", "", "error: --with=all: use role, lock or policies\n"},
-		"a bad kind":        {[]string{"batch/cronjobs"}, "", "", "error: \"batch/cronjobs\": the kind must be written as in manifests, such as CronJob, not \"cronjobs\"\n"},
+		"not namespaced":        {[]string{"storage.k8s.io/StorageClass=spec.a"}, "", "", "error: kind StorageClass of storage.k8s.io is not namespaced: gates hold only namespaced objects\n"},
+		"a part without a kind": {[]string{"batch/CronJob", "--with=all"}, "", "", "error: --with=all: use role, lock or policies\n"},
+		"a bad kind":            {[]string{"batch/cronjobs"}, "", "", "error: \"batch/cronjobs\": the kind must be written as in manifests, such as CronJob, not \"cronjobs\"\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,11 +55,11 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 			}
 			for want := range strings.FieldsSeq(tc.has) {
 				if !strings.Contains(out, want) {
-					t.Errorf("it lacks %s\n%s", want, out)
+					t.Errorf("the output lacks %s\n%s", want, out)
 				}
 			}
 			if tc.not != "" && strings.Contains(out, tc.not) {
-				t.Errorf("it has %s\n%s", tc.not, out)
+				t.Errorf("the output has %s\n%s", tc.not, out)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 	}
 }
 
-// The policy is the one that kubectl gate kinds makes.
+// kubectl gate kinds generates the policy.
 func TestWhoMayNotPatchCronJobsHoldsNone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
