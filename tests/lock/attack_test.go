@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// stateOf is what the controller takes an object for.
+// stateOf returns the state of an object for the controller.
 func stateOf(obj *unstructured.Unstructured) target.State {
 	us := target.Identity{Manager: v1alpha1.FieldManager, HeldBy: v1alpha1.HeldByAnnotation}
 	trimmed := obj.DeepCopy()
@@ -24,14 +24,14 @@ func stateOf(obj *unstructured.Unstructured) target.State {
 	return target.Of(trimmed).Observe(&target.Object{Unstructured: *trimmed}, us)
 }
 
-// copied is an object in Git that a user copied from a cluster while it was held.
+// copied returns an object in Git that a user has copied from a cluster while it was held.
 func (w *world) copied(heldBy string, suspend ...string) *unstructured.Unstructured {
 	obj := w.inGit("app", suspend...)
 	obj.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: heldBy})
 	return obj
 }
 
-// The controller never releases a hold that it takes for that of another client.
+// The controller must not take a hold for that of another client, because it would never release it.
 func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
 	w := newWorld(t)
 	for name, arrange := range map[string]func() *unstructured.Unstructured{
@@ -43,7 +43,7 @@ func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
 			w.lock(w.locked())
 			return w.apply(w.copied("a/b"))
 		},
-		"a copy that is suspended, and is resumed": func() *unstructured.Unstructured {
+		"a suspended copy that is resumed": func() *unstructured.Unstructured {
 			w.lock(w.unlocked())
 			app := w.apply(w.copied("a/b", "true"))
 			w.lock(w.locked())
@@ -93,22 +93,22 @@ func TestTheSpecCannotBeTakenAway(t *testing.T) {
 	app := w.read(w.apply(w.inGit("app")))
 	delete(app.Object, "spec")
 	if err := w.Client.Update(w.Context(), app); err == nil && !harness.Suspended(app) {
-		t.Error("without a spec it is not held")
+		t.Error("without a spec, the object is not held")
 	}
 	w.expectHeld(w.inGit("app"), w.gate("production"))
 	if err := w.Client.Delete(w.Context(), w.inGit("app")); !apierrors.IsForbidden(err) {
-		t.Errorf("deleted: %v", err)
+		t.Errorf("delete: got %v", err)
 	}
 }
 
-// It is cut before anything that takes time is done to it.
+// The policy truncates the list before any expensive step.
 func TestALongListOfGatesHoldsAndCostsNoMoreThanAShortOne(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	for _, value := range []string{strings.Repeat("a,", 60000), strings.Repeat(",", 120000), strings.Repeat("production,", 500)} {
 		app := w.inGit("long")
 		app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})
-		// Without a bound the policy runs out of its budget and refuses the object.
+		// Without a bound, the policy exceeds its cost budget and refuses the object.
 		if err := w.Client.Create(w.Context(), app, client.DryRunAll); err != nil || harness.HeldBy(app) != w.gate("*") {
 			t.Errorf("%d bytes: held by %q, %.200v", len(value), harness.HeldBy(app), err)
 		}

@@ -19,20 +19,17 @@ import (
 )
 
 const (
-	// clients that create objects at the same time.
+	// clients is the number of clients that create objects concurrently.
 	clients = 8
-	// creates by which one measurement is taken.
+	// creates is the number of creates per measurement.
 	creates = 200
-	// turns in which one is taken without the policies and one with them. They are
-	// short and the median of their ratios counts, so that what else the machine
-	// does hits both.
+	// turns is the number of pairs of measurements, one without the policies and one with them. They are short, and the median of their
+	// ratios counts, so that other load on the machine affects both.
 	turns = 15
 )
 
-// BenchmarkCreate measures how many objects a second an API server creates with
-// the lock and some closed gates in the namespace. The yardstick is another API
-// server without the policies, in turns with the first: of-no-policy is 1 if the
-// lock costs nothing.
+// BenchmarkCreate measures how many objects per second an API server creates with the lock and some closed gates in the namespace. The
+// baseline is an API server without the policies, measured alternately: of-no-policy is 1 if the lock costs nothing.
 func BenchmarkCreate(b *testing.B) {
 	bare, err := harness.StartControlPlane(harness.CRDs...)
 	if err != nil {
@@ -73,8 +70,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// many returns the lock of closed gates: half govern by name and half
-// by labels.
+// many returns the lock of closed gates. Half of them govern by name, and half by labels.
 func many(w *world, gates int) lockv1alpha1.GateLockSpec {
 	spec := lockv1alpha1.GateLockSpec{}
 	for i := range gates {
@@ -87,22 +83,21 @@ func many(w *world, gates int) lockv1alpha1.GateLockSpec {
 	return spec
 }
 
-// load is what is created on an API server.
+// load describes the objects to create on an API server.
 type load struct {
 	*world
 	on        *harness.ControlPlane
 	namespace string
-	// gates is how many are closed, governed says that each object is by one.
+	// gates is the number of closed gates. If governed is set, each object is governed by one.
 	gates    int
 	governed bool
-	// held is whether the objects are to be held: a policy that is not in force
-	// would cost nothing.
+	// held is true if the objects must be held: a policy that is not in force would cost nothing.
 	held bool
 }
 
 var serial atomic.Int64
 
-// create returns how long it takes some clients to create a number of objects.
+// create returns how long the clients take to create the objects.
 func (l load) create() time.Duration {
 	l.Helper()
 	work := make(chan int, creates)

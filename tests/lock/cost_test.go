@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The cost of a policy is bounded, and beyond that the API server refuses each write of the kind.
+// The cost of a policy is bounded. If it exceeds the limit, the API server refuses each write of the kind.
 func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
 	w := newWorld(t)
 	var locks []lockv1alpha1.SelectorLock
@@ -32,7 +32,7 @@ func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
 	}
 }
 
-// The controller writes no such selector, but one of them would stop each write of its kind.
+// The controller writes no such selector, but a single one could prevent each write of its kind.
 func TestASelectorWithoutValuesStopsNoWrite(t *testing.T) {
 	w := newWorld(t)
 	var locks []lockv1alpha1.SelectorLock
@@ -47,7 +47,7 @@ func TestASelectorWithoutValuesStopsNoWrite(t *testing.T) {
 	w.expectFree(app)
 }
 
-// An object that has two labels with as many entries as the bound allows, and is of a kind with as many selectors, can be written.
+// An object can be written even if it has two labels with the maximum number of entries, and a kind with as many selectors.
 func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 	labels := map[string]string{"a": "v", "b": "v"}
 	for j := range 30 {
@@ -60,7 +60,7 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 			for i := range 1000 {
 				gates := []string{fmt.Sprintf("ops/gate-%d", i)}
 				for _, first := range []string{"a", "b"} {
-					match := map[string]string{first: "v", "z": fmt.Sprint(i)} // what is compared last differs
+					match := map[string]string{first: "v", "z": fmt.Sprint(i)} // the label that is compared last differs
 					for j := range more {
 						match[fmt.Sprintf("k%02d", j)] = "v"
 					}
@@ -74,7 +74,7 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 				}
 			}
 			if left := lock.Bound(&spec); len(left) == 0 {
-				t.Fatal("all of it fits")
+				t.Fatal("the limit is not reached")
 			}
 			w.lock(spec)
 			app := w.inGit("app")
@@ -85,7 +85,7 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 	}
 }
 
-// The bound is of the controller, and what the policy may spend is of the API server.
+// The bound is set by the controller, and the cost limit of the policy by the API server.
 func TestThePolicyComparesAllSelectorsThatTheBoundAllows(t *testing.T) {
 	for name, entry := range map[string]func(i int) lockv1alpha1.SelectorLock{
 		"one expression each": func(i int) lockv1alpha1.SelectorLock {

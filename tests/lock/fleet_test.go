@@ -19,8 +19,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// fleet writes the GateLock of all namespaces and waits until the policy knows it. The returned function empties it: it is
-// about the namespaces of other tests, too.
+// fleet writes the GateLock of all namespaces and waits until the policy considers it. The returned function empties it, because it would
+// affect the namespaces of other tests.
 func (w *world) fleet(spec lockv1alpha1.GateLockSpec) (empty func()) {
 	w.Helper()
 	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: harness.RuntimeNamespace}}
@@ -38,16 +38,17 @@ func (w *world) fleet(spec lockv1alpha1.GateLockSpec) (empty func()) {
 	}
 }
 
-// probes waits until an object would be born held, or not: the API server has what the policy goes by from watches of its own.
+// probes waits until a new object would be held or not. The API server reads the parameters of the policy from its own watches, which lag
+// behind.
 func (w *world) probes(namespace, name string, held bool) {
 	w.Helper()
-	w.Eventually(fmt.Sprintf("%s is born held: %t", name, held), func() error {
+	w.Eventually(fmt.Sprintf("a new %s is held: %t", name, held), func() error {
 		probe := w.in(namespace, name)
 		if err := w.Client.Create(w.Context(), probe, client.DryRunAll); err != nil {
 			return err
 		}
 		if harness.Suspended(probe) != held {
-			return errors.New("it is not so")
+			return errors.New("the opposite is true")
 		}
 		return nil
 	})
@@ -73,13 +74,13 @@ func (w *world) freeze() lockv1alpha1.GateLockSpec {
 	}}
 }
 
-// bear creates a namespace with labels.
-func (w *world) bear(labels map[string]string) string {
+// newNamespace creates a namespace with labels.
+func (w *world) newNamespace(labels map[string]string) string {
 	w.Helper()
 	return w.NewNamespace(func(n *corev1.Namespace) { n.Labels = labels })
 }
 
-// in returns what is in Git for another namespace.
+// in returns an object in Git for another namespace.
 func (w *world) in(namespace, name string) *unstructured.Unstructured {
 	obj := w.inGit(name)
 	obj.SetNamespace(namespace)
@@ -91,7 +92,7 @@ func TestTheFirstObjectOfANewNamespaceIsBornHeld(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
 	for range 20 {
-		frozen, free := w.in(w.bear(map[string]string{"fleet": w.Namespace}), "app"), w.in(w.bear(nil), "app")
+		frozen, free := w.in(w.newNamespace(map[string]string{"fleet": w.Namespace}), "app"), w.in(w.bear(nil), "app")
 		w.apply(frozen)
 		w.expectHeld(frozen, "ops/freeze")
 		w.apply(free)
@@ -102,22 +103,22 @@ func TestTheFirstObjectOfANewNamespaceIsBornHeld(t *testing.T) {
 func TestALockOfAllNamespacesIsNotPassed(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
-	app := w.in(w.bear(map[string]string{"fleet": w.Namespace}), "app")
+	app := w.in(w.newNamespace(map[string]string{"fleet": w.Namespace}), "app")
 	w.apply(app)
 	w.resume(app)
 	w.expectHeld(app, "ops/freeze")
 	dry := w.apply(w.in(app.GetNamespace(), "app"), client.DryRunAll)
 	if !harness.Suspended(dry) {
-		t.Error("Flux would see a drift")
+		t.Error("Flux would detect a drift")
 	}
 
-	t.Run("nor if the object names a gate that is open", func(*testing.T) {
+	t.Run("the object names an open gate", func(*testing.T) {
 		app := w.in(app.GetNamespace(), "naming")
 		app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "ops/open"})
 		w.apply(app)
 		w.expectHeld(app, "ops/freeze")
 	})
-	t.Run("what a person has suspended stays theirs", func(t *testing.T) {
+	t.Run("a person has suspended the object", func(t *testing.T) {
 		app := w.in(app.GetNamespace(), "suspended")
 		w.Must(unstructured.SetNestedField(app.Object, true, "spec", "suspend"))
 		w.apply(app)
@@ -130,7 +131,7 @@ func TestALockOfAllNamespacesIsNotPassed(t *testing.T) {
 func TestTheLockFollowsTheLabelsOfANamespace(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
-	namespace := w.bear(nil)
+	namespace := w.newNamespace(nil)
 	label := func(patch string) {
 		obj := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 		w.Must(w.Client.Patch(w.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))))
@@ -153,7 +154,7 @@ func TestNothingIsHeldInTheNamespaceOfTheController(t *testing.T) {
 	w.expectHeld(other, "ops/freeze")
 }
 
-// An object that both GateLocks lock has the name of one: the controller adds the other.
+// If both GateLocks lock an object, it has the name of only one Gate: the controller adds the other.
 func TestBothLocksLock(t *testing.T) {
 	w := newWorld(t)
 	freeze := func() lockv1alpha1.GateLockSpec {
@@ -173,7 +174,7 @@ func TestBothLocksLock(t *testing.T) {
 	defer w.fleet(freeze())()
 	w.resume(app)
 	if !harness.Suspended(w.read(app)) {
-		t.Error("one lock is open, and the other is not asked")
+		t.Error("the lock that is not open does not hold the object")
 	}
 }
 
@@ -184,7 +185,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 	namespaces := map[string]map[string]string{}
 	for range 12 {
 		has := labels(3)
-		name := w.bear(has)
+		name := w.newNamespace(has)
 		has["kubernetes.io/metadata.name"] = name
 		namespaces[name] = has
 	}
@@ -228,6 +229,6 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
 		empty()
 	}
 	if held < all/5 || held > all*4/5 {
-		t.Errorf("%d of %d held: that is not a test of both", held, all)
+		t.Errorf("%d of %d held, want a mix", held, all)
 	}
 }

@@ -34,27 +34,27 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if err := w.Client.DeleteAllOf(w.Context(), app.DeepCopy(), client.InNamespace(w.Namespace)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
-		t.Errorf("deleted with all others: %v", err)
+		t.Errorf("deleted with all others: got %v", err)
 	}
 	w.expectHeld(app, w.gate("production"))
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(other), other); err == nil {
-		w.Must(w.Client.Delete(w.Context(), other)) // suspended by a person: none of our business
+		w.Must(w.Client.Delete(w.Context(), other)) // suspended by a user, so deletion is allowed
 	}
 	w.lock(w.unlocked())
 	w.remove(app)
 }
 
-// The annotations had no room for a name when the Gate closed. Anyone who may patch the object can make that so, and then forge the name.
+// The annotations had no room for a name when the Gate closed. A user who may patch the object can cause that, and then forge the name.
 func TestWhatIsHeldWithoutANameCannotBeDeleted(t *testing.T) {
 	for name, attack := range map[string]func(*world, *unstructured.Unstructured){
-		"as it is": func(*world, *unstructured.Unstructured) {},
+		"unchanged": func(*world, *unstructured.Unstructured) {},
 		"with a forged name": func(w *world, app *unstructured.Unstructured) {
 			w.Annotate(app.DeepCopy(), v1alpha1.HeldByAnnotation, "x/y")
 		},
 		"without owners of its fields": func(w *world, app *unstructured.Unstructured) {
 			w.Must(w.Merge(app.DeepCopy(), `{"metadata":{"managedFields":[{}]}}`))
 		},
-		"and suspended by somebody too": func(w *world, app *unstructured.Unstructured) {
+		"suspended by another client, too": func(w *world, app *unstructured.Unstructured) {
 			w.Must(w.Flux(app.DeepCopy(), `{"spec":{"suspend":true}}`))
 		},
 	} {
@@ -73,7 +73,7 @@ func TestWhatIsHeldWithoutANameCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// A restored backup and a copy of a held object have a copy of the annotation.
+// A restored backup or a copy of a held object has a copy of the annotation.
 func TestACopyOfWhatWasHeldCanBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	app := w.apply(w.copied("elsewhere/gone", "true"))
@@ -113,7 +113,7 @@ func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	lock := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
-	// No namespace controller runs here, so that the namespace stays under deletion.
+	// No namespace controller runs in this test, so the namespace stays under deletion.
 	w.Must(w.Client.Delete(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}))
 	w.Eventually("the GateLock can be deleted", func() error {
 		return client.IgnoreNotFound(w.Client.Delete(w.Context(), lock))
@@ -128,7 +128,7 @@ func TestAGateLockHasOneName(t *testing.T) {
 	}
 }
 
-// A kind that is added has to be added to the policies, too.
+// A new kind must also be added to the policies.
 func TestThePoliciesAreForAllKindsThatHaveASuspendField(t *testing.T) {
 	var want []string
 	for _, adapter := range target.All() {

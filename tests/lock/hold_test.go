@@ -30,17 +30,17 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 		gates  string
 		want   string
 	}{
-		"by its name":                    {object: "app", want: gate},
-		"by its name, of two gates":      {object: "both", want: gate + ",ops/freeze"},
-		"by all of its labels":           {object: "labelled", labels: map[string]string{"team": "a", "tier": "critical"}, want: gate + ",ops/freeze"},
-		"by one label":                   {object: "labelled", labels: map[string]string{"team": "a", "tier": "other"}, want: gate},
-		"by the gate that it names":      {object: "naming", gates: "production", want: gate},
-		"by gates of other namespaces":   {object: "naming", gates: "ops/freeze, open", want: "ops/freeze"},
-		"by a gate that does not exist":  {object: "naming", gates: "nope", want: w.gate("nope")},
-		"by what is not a list of gates": {object: "naming", gates: "a b", want: w.gate("*")},
-		"by all ways, each gate once":    {object: "app", labels: map[string]string{"team": "a"}, gates: "production,production", want: gate},
-		"not if nothing matches":         {object: "other", labels: map[string]string{"tier": "critical"}},
-		"not if the gate it names opens": {object: "naming", gates: "open"},
+		"by its name":                     {object: "app", want: gate},
+		"by its name, of two gates":       {object: "both", want: gate + ",ops/freeze"},
+		"by all of its labels":            {object: "labelled", labels: map[string]string{"team": "a", "tier": "critical"}, want: gate + ",ops/freeze"},
+		"by one label":                    {object: "labelled", labels: map[string]string{"team": "a", "tier": "other"}, want: gate},
+		"by the gate that it names":       {object: "naming", gates: "production", want: gate},
+		"by gates in other namespaces":    {object: "naming", gates: "ops/freeze, open", want: "ops/freeze"},
+		"by a gate that does not exist":   {object: "naming", gates: "nope", want: w.gate("nope")},
+		"by an invalid list of gates":     {object: "naming", gates: "a b", want: w.gate("*")},
+		"in several ways, each gate once": {object: "app", labels: map[string]string{"team": "a"}, gates: "production,production", want: gate},
+		"not if nothing matches":          {object: "other", labels: map[string]string{"tier": "critical"}},
+		"not if the gate it names opens":  {object: "naming", gates: "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := w.inGit(tc.object)
@@ -60,7 +60,7 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 	}
 }
 
-// The controller creates the sources that GatedSources pin.
+// The controller creates the pinned sources of GatedSources.
 func TestWhatTheControllerCreatesIsBornHeldAsWell(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate("production")
@@ -88,7 +88,7 @@ func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
 		"a JSON patch to false":   func() { w.Must(w.json(app, `[{"op":"replace","path":"/spec/suspend","value":false}]`)) },
 		"a replacement":           func() { w.replace(app, false) },
 		"a replacement from Git":  func() { w.replace(app, true) },
-		"managed fields wiped out": func() {
+		"managed fields removed": func() {
 			w.Must(w.json(app, `[{"op":"replace","path":"/metadata/managedFields","value":[{}]},{"op":"remove","path":"/spec/suspend"}]`))
 		},
 	} {
@@ -99,7 +99,7 @@ func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
 	}
 }
 
-// Not all gates that hold an object need be locked: one may respect a resume.
+// Not all gates that hold an object must be locked: one of them may respect a resume.
 func TestTheNamesOfAllGatesThatHoldAnObjectStay(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
@@ -114,7 +114,7 @@ func TestTheNamesOfAllGatesThatHoldAnObjectStay(t *testing.T) {
 	w.expectHeld(app, both)
 }
 
-// Flux compares what a dry-run says with what is there.
+// Flux compares the result of a dry run with the live object.
 func TestADryRunShowsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
@@ -131,7 +131,7 @@ func TestADryRunShowsNoDrift(t *testing.T) {
 	}
 }
 
-// By its value alone Flux could not tell that Git has changed its mind.
+// From the value alone, Flux could not detect that Git has changed.
 func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
@@ -148,11 +148,11 @@ func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
 		}
 		dry := w.apply(w.inGit("app", step.suspend...), client.DryRunAll)
 		if got := dry.GetAnnotations()[suspendedBy]; got != step.want {
-			t.Errorf("Git says %q: the dry-run says suspended by %q, want %q", step.suspend, got, step.want)
+			t.Errorf("with %q in Git, the dry run returns suspended by %q, want %q", step.suspend, got, step.want)
 		}
 		w.apply(w.inGit("app", step.suspend...))
 		if got := w.read(app).GetAnnotations()[suspendedBy]; got != step.want || harness.HeldBy(app) == "" {
-			t.Errorf("Git says %q: suspended by %q, want %q", step.suspend, got, step.want)
+			t.Errorf("with %q in Git: suspended by %q, want %q", step.suspend, got, step.want)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func TestWhatAPersonOrGitSuspendedIsNotClaimed(t *testing.T) {
 			t.Errorf("%s: suspended %t, held by %q, owned by %q", obj.GetName(), harness.Suspended(obj), harness.HeldBy(obj), got)
 		}
 	}
-	// Once resumed while the gate is closed, it is the gate's.
+	// Once resumed while the gate is closed, the object is held by the gate.
 	w.resume(before)
 	w.expectHeld(before, w.gate("production"))
 }
@@ -190,9 +190,9 @@ func TestTheControllerReleases(t *testing.T) {
 	w.apply(app)
 	w.Must(w.controllerHolds(app))
 	if got := owners(w.read(app)); len(got) != 1 || got[0] != v1alpha1.FieldManager {
-		t.Errorf("taken over, it is owned by %q", got)
+		t.Errorf("after the takeover, the field is owned by %q", got)
 	}
-	// An API server may learn late that the lock is open.
+	// An API server may observe late that the lock is open.
 	w.Must(w.controllerReleases(app))
 	w.expectFree(app)
 	w.apply(w.inGit("app"))
@@ -218,7 +218,7 @@ func TestWhatGitSuspendedDuringAHoldStaysSuspended(t *testing.T) {
 		t.Errorf("suspended %t, held by %q, owned by %q", harness.Suspended(app), harness.HeldBy(app), got)
 	}
 	if got, ok := app.GetAnnotations()[suspendedBy]; ok {
-		t.Errorf("still says suspended by %q", got)
+		t.Errorf("the annotation still has suspended by %q", got)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestAnObjectUnderDeletionIsLetGo(t *testing.T) {
 	w.expectFree(app)
 	w.Must(w.Flux(app, `{"metadata":{"finalizers":null}}`))
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(app), app); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("still there: %v", err)
+		t.Errorf("still exists: %v", err)
 	}
 }
 

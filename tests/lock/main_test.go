@@ -1,5 +1,4 @@
-// Package lock tests the admission policies of config/lock on a real API server,
-// while no controller runs.
+// Package lock tests the admission policies of config/lock on a real API server, without a controller.
 package lock
 
 import (
@@ -20,7 +19,7 @@ import (
 )
 
 const (
-	// controllerName is the user name of the controller, which the policies know.
+	// controllerName is the user name of the controller in the policies.
 	controllerName = "system:serviceaccount:" + harness.RuntimeNamespace + ":gating-controller"
 
 	suspendedBy = "gating.toolkit.fluxcd.io/suspendedBy"
@@ -39,19 +38,18 @@ func setup(ctx context.Context) (func() error, error) {
 // world is a namespace with a GateLock.
 type world struct {
 	*harness.World
-	// controller is a client that the policies take for the controller.
+	// controller is a client that the policies treat as the controller.
 	controller client.Client
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	// Names of Gates are sorted, and ops comes after it.
+	// Names of Gates are sorted, and ops sorts after this namespace.
 	w := harness.NewWorld(t, cluster, func(n *corev1.Namespace) { n.GenerateName = "lock-" })
 	return &world{World: w, controller: w.Person(controllerName, "system:masters").Client}
 }
 
-// lock writes the GateLock of the namespace and waits until the policy knows it:
-// the API server reads it from a watch of its own.
+// lock writes the GateLock of the namespace and waits until the policy considers it: the API server reads it from its own watch.
 func (w *world) lock(spec lockv1alpha1.GateLockSpec) {
 	w.Helper()
 	obj := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
@@ -65,7 +63,7 @@ func (w *world) lock(spec lockv1alpha1.GateLockSpec) {
 	} else {
 		w.Must(w.controller.Update(w.Context(), obj))
 	}
-	w.Eventually("the policy knows the lock", func() error {
+	w.Eventually("the lock is in force", func() error {
 		probe := w.inGit(marker)
 		if err := w.Client.Create(w.Context(), probe, client.DryRunAll); err != nil {
 			return err
@@ -85,21 +83,21 @@ func merged(targets map[string][]string, key, gate string) map[string][]string {
 	return all
 }
 
-// gate is a name of a Gate in this namespace.
+// gate returns the name of a Gate in this namespace.
 func (w *world) gate(name string) string { return w.Namespace + "/" + name }
 
-// locked is the lock of a Gate that is closed and governs the Kustomization app.
+// locked returns the lock of a closed Gate that governs the Kustomization app.
 func (w *world) locked() lockv1alpha1.GateLockSpec {
 	gate := w.gate("production")
 	return lockv1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}}
 }
 
-// unlocked is the same Gate when it is open.
+// unlocked returns the lock of the same Gate when it is open.
 func (w *world) unlocked() lockv1alpha1.GateLockSpec {
 	return lockv1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): false}}
 }
 
-// inGit is a Kustomization as it is in Git.
+// inGit returns a Kustomization as in Git.
 func (w *world) inGit(name string, suspend ...string) *unstructured.Unstructured {
 	obj := w.Kustomization(name)
 	for _, s := range suspend {
@@ -108,7 +106,7 @@ func (w *world) inGit(name string, suspend ...string) *unstructured.Unstructured
 	return obj
 }
 
-// apply is what kustomize-controller does.
+// apply acts like kustomize-controller.
 func (w *world) apply(obj *unstructured.Unstructured, opts ...client.ApplyOption) *unstructured.Unstructured {
 	w.Helper()
 	config := obj.DeepCopy()
@@ -133,7 +131,7 @@ func (w *world) read(obj *unstructured.Unstructured) *unstructured.Unstructured 
 	return obj
 }
 
-// expectHeld checks that an object is suspended in the name of gates, by the lock alone.
+// expectHeld checks that only the lock suspends an object, in the name of gates.
 func (w *world) expectHeld(obj *unstructured.Unstructured, by string) {
 	w.Helper()
 	w.read(obj)
@@ -151,7 +149,7 @@ func (w *world) expectFree(obj *unstructured.Unstructured) {
 	}
 }
 
-// owners are the field managers that own spec.suspend.
+// owners returns the field managers that own spec.suspend.
 func owners(obj *unstructured.Unstructured) []string {
 	var names []string
 	for _, entry := range obj.GetManagedFields() {

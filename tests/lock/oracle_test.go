@@ -16,8 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The policy and the controller are two programs in two languages that must
-// agree.
+// The policy and the controller implement the same rules in two languages, and must agree.
 func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -72,7 +71,7 @@ func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
 		}
 	}
 	if held < 40 || held > 280 {
-		t.Errorf("%d of 320 held: that is not a test of both", held)
+		t.Errorf("%d of 320 held, want a mix", held)
 	}
 }
 
@@ -83,7 +82,7 @@ func matches(ref v1alpha1.TargetReference, name string, labels map[string]string
 	return selects(ref.Selector(), labels)
 }
 
-// selects does what a selector means.
+// selects implements a label selector.
 func selects(selector *metav1.LabelSelector, labels map[string]string) bool {
 	for key, value := range selector.MatchLabels {
 		if has, ok := labels[key]; !ok || has != value {
@@ -102,7 +101,7 @@ func selects(selector *metav1.LabelSelector, labels map[string]string) bool {
 	return true
 }
 
-// draws returns what picks one of some texts, and what makes up to so many labels.
+// draws returns a function that picks one of several texts, and one that creates at most a number of labels.
 func draws(random *rand.Rand) (pick func(...string) string, labels func(most int) map[string]string) {
 	pick = func(from ...string) string { return from[random.IntN(len(from))] }
 	return pick, func(most int) map[string]string {
@@ -114,7 +113,7 @@ func draws(random *rand.Rand) (pick func(...string) string, labels func(most int
 	}
 }
 
-// expressions returns some of all that can be, about few labels.
+// expressions returns some random expressions about a few labels.
 func expressions(random *rand.Rand, most int) []v1alpha1.LabelSelectorRequirement {
 	var all []v1alpha1.LabelSelectorRequirement
 	for range random.IntN(most + 1) {

@@ -10,7 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePageOnTheLockShowsWhatItRefuses follows docs/secure/lock.md. Other tests still need the lock, so it is not really removed.
+// TestThePageOnTheLockShowsWhatItRefuses follows docs/secure/lock.md. It removes the lock only in a dry run, because other tests still
+// need it.
 func TestThePageOnTheLockShowsWhatItRefuses(t *testing.T) {
 	w := newWorld(t)
 	spec := w.locked()

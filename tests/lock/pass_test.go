@@ -15,24 +15,24 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// passing is the controller's record of a pass that the Gate production granted.
+// passing returns the controller's record of a pass that the Gate production granted.
 func (w *world) passing() string {
 	return "state=Passing\ngates=" + w.gate("production") + "\nrequestedAt=2026-11-26T12:00:00Z\nstartedAt=2026-11-26T12:00:00Z\nuntil=2026-11-26T12:10:00Z"
 }
 
-// pass is what the controller writes to let one reconciliation pass.
+// pass makes the write of the controller that lets one reconciliation pass.
 func (w *world) pass(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	config := harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj))
 	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production"), v1alpha1.PassAnnotation: w.passing()})
 	w.Must(w.asController(config))
 	if w.read(obj); harness.Suspended(obj) {
-		w.Fatal("the controller cannot let it pass")
+		w.Fatal("the controller cannot start a pass")
 	}
 	return obj
 }
 
-// heldAndPassing returns an object that passes while the lock is shut.
+// heldAndPassing returns an object with a pass in progress while the lock is closed.
 func (w *world) heldAndPassing(name string) *unstructured.Unstructured {
 	w.Helper()
 	w.lock(lockv1alpha1.GateLockSpec{Gates: map[string]bool{w.gate("production"): true}, Targets: map[string][]string{
@@ -61,7 +61,7 @@ func TestWhatPassesIsNotHeldByTheWritesOfOthers(t *testing.T) {
 	w.resume(app)
 	w.expectHeld(app, w.gate("production"))
 
-	other := w.apply(w.inGit("other")) // the pass is that of one object
+	other := w.apply(w.inGit("other")) // the pass is only for the first object
 	w.expectHeld(other, w.gate("production"))
 }
 
@@ -79,7 +79,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 		patch := `{"metadata":{"annotations":{"` + v1alpha1.PassAnnotation + `":` + value + `}},"spec":{"suspend":null}}`
 		w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(v1alpha1.FieldManager)))
 	}
-	// closes has the Gate close after the controller, so it seems, has written annotations.
+	// closes closes the Gate after a write of annotations that looks like one of the controller.
 	closes := func(w *world, app *unstructured.Unstructured, heldBy, pass string) {
 		config := harness.Object(app.GetAPIVersion(), app.GetKind(), client.ObjectKeyFromObject(app))
 		config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: heldBy, v1alpha1.PassAnnotation: pass})
@@ -88,7 +88,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 		w.Annotate(app.DeepCopy(), "team", "shop")
 	}
 	for name, attack := range map[string]func(w *world, app *unstructured.Unstructured){
-		"on what is held": func(w *world, app *unstructured.Unstructured) {
+		"on a held object": func(w *world, app *unstructured.Unstructured) {
 			w.lock(w.locked())
 			w.Must(w.controllerHolds(app))
 			for range 2 {
@@ -96,7 +96,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 				w.expectHeld(app, w.gate("production"))
 			}
 		},
-		"on what is new": func(w *world, app *unstructured.Unstructured) {
+		"on a new object": func(w *world, app *unstructured.Unstructured) {
 			w.Must(w.Client.Delete(w.Context(), app))
 			w.lock(w.locked())
 			again := w.inGit("app")
@@ -111,7 +111,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 		"for another gate, with a forged heldBy": func(w *world, app *unstructured.Unstructured) {
 			closes(w, app, w.gate("other")+","+w.gate("production"), strings.Replace(w.passing(), "/production", "/other", 1))
 		},
-		"that is over": func(w *world, app *unstructured.Unstructured) {
+		"of an ended pass": func(w *world, app *unstructured.Unstructured) {
 			closes(w, app, w.gate("production"), strings.Replace(w.passing(), "Passing", "Ended", 1))
 		},
 	} {
@@ -120,7 +120,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 			app := w.apply(w.inGit("app"))
 			attack(w, app)
 			if w.read(app); !harness.Suspended(app) {
-				t.Errorf("it runs: %v", app.GetAnnotations())
+				t.Errorf("the object is not suspended: %v", app.GetAnnotations())
 			}
 		})
 	}
@@ -129,7 +129,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 		app := w.heldAndPassing("app")
 		record(w, app, value)
 		if w.read(app); !harness.Suspended(app) {
-			t.Errorf("with the record %s it runs: %v", value, app.GetAnnotations())
+			t.Errorf("with the record %s, the object is not suspended: %v", value, app.GetAnnotations())
 		}
 		w.lock(w.unlocked())
 		w.remove(app)

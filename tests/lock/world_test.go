@@ -13,7 +13,7 @@ func (w *world) json(obj *unstructured.Unstructured, patch string) error {
 	return w.Client.Patch(w.Context(), obj.DeepCopy(), client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("kubectl-patch"))
 }
 
-// replace is kubectl replace, of the live object or of what is in Git.
+// replace acts like kubectl replace, with the live object or with the manifest in Git.
 func (w *world) replace(obj *unstructured.Unstructured, fromGit bool) {
 	w.Helper()
 	live := w.read(obj.DeepCopy())
@@ -27,7 +27,7 @@ func (w *world) replace(obj *unstructured.Unstructured, fromGit bool) {
 	w.Must(w.Client.Update(w.Context(), live, client.FieldOwner("kubectl-replace")))
 }
 
-// controllerHolds is what the controller does to take a hold over.
+// controllerHolds acts like the controller when it takes over a hold.
 func (w *world) controllerHolds(obj *unstructured.Unstructured) error {
 	config := harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj))
 	config.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: w.gate("production")})
@@ -35,7 +35,7 @@ func (w *world) controllerHolds(obj *unstructured.Unstructured) error {
 	return w.asController(config)
 }
 
-// controllerReleases is what the controller does to release an object.
+// controllerReleases acts like the controller when it releases an object.
 func (w *world) controllerReleases(obj *unstructured.Unstructured) error {
 	return w.asController(harness.Object(obj.GetAPIVersion(), obj.GetKind(), client.ObjectKeyFromObject(obj)))
 }
@@ -44,7 +44,7 @@ func (w *world) asController(config *unstructured.Unstructured) error {
 	return w.controller.Apply(w.Context(), client.ApplyConfigurationFromUnstructured(config), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
 }
 
-// remove deletes an object that may be held: the controller releases it first.
+// remove deletes an object that may be held. The controller releases it first.
 func (w *world) remove(obj *unstructured.Unstructured) {
 	w.Helper()
 	config := rawRelease()
