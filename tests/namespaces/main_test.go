@@ -48,7 +48,7 @@ func startGating(ctx context.Context) (err error) {
 	return err
 }
 
-// world is a namespace with a Gate for all namespaces that have a label of this world.
+// world is a namespace with a Gate for all namespaces with a label of this world.
 type world struct {
 	*harness.World
 	freeze *v1alpha1.Gate
@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// close creates the Gate, closed, and waits until the lock is in force.
+// close creates a closed Gate, and waits until the lock is in force.
 func (w *world) close() {
 	w.Helper()
 	w.freeze = w.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{
@@ -77,7 +77,7 @@ func (w *world) close() {
 			return err
 		}
 		if !harness.Suspended(obj) {
-			return errors.New("an object is not born held")
+			return errors.New("a new object is not held")
 		}
 		return nil
 	})
@@ -89,14 +89,14 @@ func (w *world) tenant() string {
 	return w.NewNamespace(func(n *corev1.Namespace) { n.Labels = map[string]string{tenant: w.Namespace} })
 }
 
-// app is a Kustomization in another namespace.
+// app returns a Kustomization in another namespace.
 func (w *world) app(namespace, name string) *unstructured.Unstructured {
 	obj := w.Kustomization(name)
 	obj.SetNamespace(namespace)
 	return obj
 }
 
-// becomes waits until a Kustomization is held by the Gate and by the controller, or is not held.
+// becomes waits until a Kustomization is held by the Gate and owned by the controller, or not held.
 func (w *world) becomes(obj *unstructured.Unstructured, held bool) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("%s/%s is held: %t", obj.GetNamespace(), obj.GetName(), held), func() error {

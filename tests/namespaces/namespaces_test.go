@@ -24,7 +24,7 @@ func TestANamespaceIsFrozenFromItsBirthToTheEndOfTheFreeze(t *testing.T) {
 		app := w.app(w.tenant(), fmt.Sprintf("app-%d", i))
 		w.Create(app)
 		if !harness.Suspended(app) || harness.HeldBy(app) != w.Namespace+"/freeze" {
-			t.Fatalf("born suspended %t, held by %q", harness.Suspended(app), harness.HeldBy(app))
+			t.Fatalf("created with suspended %t, held by %q", harness.Suspended(app), harness.HeldBy(app))
 		}
 		w.becomes(app, true)
 		w.Must(w.Flux(app, `{"spec":{"suspend":null}}`))
@@ -52,7 +52,7 @@ func TestLabelsOfNamespacesAreFollowed(t *testing.T) {
 	w.becomes(app, false)
 }
 
-// The API server holds objects that no controller sees, and the controller takes them over later.
+// The API server holds objects while no controller runs, and the controller takes them over later.
 func TestANamespaceIsBornFrozenWhileTheControllerIsDown(t *testing.T) {
 	w := newWorld(t)
 	w.close()
@@ -60,7 +60,7 @@ func TestANamespaceIsBornFrozenWhileTheControllerIsDown(t *testing.T) {
 	app := w.app(w.tenant(), "app")
 	w.Create(app)
 	if !harness.Suspended(app) || harness.HeldBy(app) != w.Namespace+"/freeze" {
-		t.Errorf("born suspended %t, held by %q", harness.Suspended(app), harness.HeldBy(app))
+		t.Errorf("created with suspended %t, held by %q", harness.Suspended(app), harness.HeldBy(app))
 	}
 	w.Must(startGating(context.WithoutCancel(w.Context())))
 	w.becomes(app, true)
@@ -103,7 +103,7 @@ func TestManyNamespacesThatAppearAtOnce(t *testing.T) {
 	}
 	for _, app := range apps {
 		if own[app.GetNamespace()] {
-			t.Fatal("a namespace has a GateLock of its own")
+			t.Fatal("a namespace has a separate GateLock")
 		}
 	}
 	w.Eventually("the Gate counts them", func() error {
@@ -125,7 +125,7 @@ func (w *world) fleetLock() *lockv1alpha1.GateLock {
 	return obj
 }
 
-// Flux applies the namespace of a new tenant and what is in it in one go.
+// Flux applies the namespace of a new tenant together with its content.
 func TestATenantThatFluxMakesDuringAFreezeIsBornHeld(t *testing.T) {
 	w := newWorld(t)
 	w.close()

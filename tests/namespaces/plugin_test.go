@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// plugin runs kubectl gate with a kubeconfig and returns what it says.
+// plugin runs kubectl gate with a kubeconfig and returns its output.
 func (w *world) plugin(kubeconfig string, args ...string) string {
 	w.Helper()
 	program := filepath.Join(cluster.Dir(), "kubectl-gate")
@@ -35,11 +35,11 @@ func (w *world) plugin(kubeconfig string, args ...string) string {
 	return string(out)
 }
 
-func (w *world) says(out string, texts ...string) {
+func (w *world) contains(out string, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
 		if !strings.Contains(out, text) {
-			w.Errorf("%q is not in\n%s", text, out)
+			w.Errorf("want %q in\n%s", text, out)
 		}
 	}
 }
@@ -51,11 +51,11 @@ func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
 	w.Create(app)
 	w.becomes(app, true)
 	admin := cluster.Kubeconfig
-	w.says(w.plugin(admin, "why", "kustomization/app", "-n", app.GetNamespace()), w.Namespace+"/freeze",
+	w.contains(w.plugin(admin, "why", "kustomization/app", "-n", app.GetNamespace()), w.Namespace+"/freeze",
 		fmt.Sprintf("spec.targets[0]: Kustomization * in namespaces with %s=%s", tenant, w.Namespace))
-	w.says(w.plugin(admin, "status", "freeze", "-n", w.Namespace), "Kustomization/app in "+app.GetNamespace(), "1 held")
+	w.contains(w.plugin(admin, "status", "freeze", "-n", w.Namespace), "Kustomization/app in "+app.GetNamespace(), "1 held")
 
-	t.Run("who may see the gates but not the namespaces is told", func(t *testing.T) {
+	t.Run("a user who may read the gates but not the namespaces gets a warning", func(t *testing.T) {
 		w := &world{World: w.On(t), freeze: w.freeze}
 		kubeconfig, err := cluster.KubeconfigFor("victor")
 		w.Must(err)
@@ -68,11 +68,11 @@ func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
 			w.Must(err)
 		}
 		out := w.plugin(kubeconfig, "why", "kustomization/app", "-n", app.GetNamespace())
-		w.says(out, w.Namespace+"/freeze", "you may not get namespaces", "a gate that selects namespaces by labels is not shown")
+		w.contains(out, w.Namespace+"/freeze", "you may not get namespaces", "a gate that selects namespaces by labels is not shown")
 	})
 }
 
-// The manifest and what the page says about it.
+// The test checks the manifest of the page and its description.
 func TestThePageOnOneGateForAllNamespaces(t *testing.T) {
 	w := newWorld(t)
 	block := markdown.BlocksOf(t, "docs/guides/company-freeze.md", "yaml")[0]
