@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// latest is the version of this tree, previous that of the tag before it, or of this tree if there is none yet.
+	// latest is the version of this tree, and previous that of the tag before it, or of this tree if there is no tag yet.
 	latest, previous = "v0.1.0-node", "v0.1.0-previous"
 	pause            = "pause:1"
 	repository       = "fluxcd/gating-controller"
 )
 
-// buildImages writes the images as OCI layouts that are named by their versions, and the program of pause.
+// buildImages writes the images as OCI layouts, named by their versions, and the program of pause.
 func buildImages(ctx context.Context, folder string) error {
 	release := filepath.Join(folder, "release")
 	if err := program(ctx, filepath.Join(harness.Root(), "release"), "go", "build", "-o", release, "."); err != nil {
@@ -40,16 +40,16 @@ func buildImages(ctx context.Context, folder string) error {
 	return nil
 }
 
-// checkout checks out the tag before this commit, if there is one.
+// checkout checks out the tag before this commit, if any.
 func checkout(ctx context.Context, folder string) error {
 	tag, err := exec.CommandContext(ctx, "git", "-C", harness.Root(), "describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^").Output()
 	if err != nil {
-		return nil //nolint:nilerr // there is none
+		return nil //nolint:nilerr // there is no tag
 	}
 	return program(ctx, harness.Root(), "git", "clone", "--quiet", "--branch="+strings.TrimSpace(string(tag)), harness.Root(), filepath.Join(folder, "before"))
 }
 
-// rootOf returns the repository that a version is built from.
+// rootOf returns the repository for the build of a version.
 func rootOf(version, folder string) string {
 	before := filepath.Join(folder, "before")
 	if _, err := os.Stat(before); err != nil || version == latest {
@@ -68,7 +68,7 @@ func program(ctx context.Context, folder, name string, args ...string) error {
 	return nil
 }
 
-// serveImages starts a registry with what buildImages has written, and returns its address.
+// serveImages starts a registry with the output of buildImages, and returns its address.
 func serveImages(folder string) (string, error) {
 	registry := harness.StartRegistry()
 	for _, version := range []string{latest, previous} {

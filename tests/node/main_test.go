@@ -1,5 +1,5 @@
-// Package node installs the image on a real node: kubelet, containerd and runc, beside a real control plane. The Deployment is the
-// one of config, as it is.
+// Package node installs the image on a real node with kubelet, containerd and runc, and a real control plane. It uses the unchanged
+// Deployment of config.
 package node
 
 import (
@@ -22,7 +22,7 @@ import (
 var (
 	cluster *harness.ControlPlane
 	node    *harness.Node
-	// whyNot says why there is none of them.
+	// whyNot is the reason why the node could not be started.
 	whyNot string
 )
 
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run builds the images, which may need the network, and runs the tests where there is none.
+// run builds the images, which may need the network, and runs the tests without network access.
 func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if harness.IsIsolated() {
 		return isolated(ctx, m)

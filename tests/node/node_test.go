@@ -42,7 +42,7 @@ func TestThePodRunsAsItsManifestSays(t *testing.T) {
 
 	t.Logf("Ready %s after the start of the container", becameReady(pod))
 
-	// It is the service account of the Pod that may do this.
+	// This needs the permissions of the Pod's service account.
 	g := w.targets("closed", v1alpha1.StateClosed, 1)
 	w.settles(g, true)
 	w.opens(g)
@@ -53,7 +53,7 @@ func TestTheOtherReplicaLeadsWhenTheFirstHangs(t *testing.T) {
 	g := w.targets("closed", v1alpha1.StateClosed, 3)
 	w.settles(g, true)
 	w.Must(install(w.Context(), latest, 2))
-	t.Cleanup(w.putBack)
+	t.Cleanup(w.restore)
 	w.Must(rolledOut(w.Context()))
 	first := w.leads("")
 	before, _ := starts(first)
@@ -67,23 +67,23 @@ func TestTheOtherReplicaLeadsWhenTheFirstHangs(t *testing.T) {
 // One Gate is closed throughout, and another closes while the Pod is replaced.
 func TestNothingOpensWhileTheImageIsReplacedThereAndBack(t *testing.T) {
 	w := newWorld(t)
-	t.Cleanup(w.putBack)
+	t.Cleanup(w.restore)
 	closed, closing := w.targets("closed", v1alpha1.StateClosed, 20), w.targets("closing", v1alpha1.StateOpened, 20)
 	for i, version := range []string{previous, latest} {
 		w.settles(closed, true)
 		w.settles(closing, false)
 		if got := len(w.resumed(closing)); got != i*20 {
-			t.Errorf("%d targets of the other gate went on, want %d", got, i*20)
+			t.Errorf("%d targets of the other gate were resumed, want %d", got, i*20)
 		}
 		before := w.pod().Name
 		w.Must(install(w.Context(), version, 1))
-		w.Eventually("there is another pod", func() error {
+		w.Eventually("another pod is running", func() error {
 			for _, p := range w.pods() {
 				if p.Name != before && p.Spec.NodeName != "" {
 					return nil
 				}
 			}
-			return errors.New("there is none")
+			return errors.New("there is no other pod")
 		})
 		w.request(closing, v1alpha1.CloseRequestedAtAnnotation)
 		w.settles(closing, true)
@@ -105,7 +105,7 @@ func TestNothingOpensWhenTheNodeFails(t *testing.T) {
 	pod := w.pod()
 	before, _ := starts(pod)
 	w.Must(node.Crash(w.Context()))
-	// The Gate opens, and nobody is there to see it.
+	// The Gate opens while no controller is running.
 	w.Must(w.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 	w.request(g, v1alpha1.OpenRequestedAtAnnotation)
 	w.stillHeld(g)

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// install applies config with an image and so many replicas, as docs/start/install.md says. It does not wait for them.
+// install applies config with an image and a number of replicas, as described in docs/start/install.md. It does not wait for them.
 func install(ctx context.Context, version string, replicas int) error {
 	folder, err := os.MkdirTemp(cluster.Dir(), "install-")
 	if err != nil {
@@ -44,7 +44,7 @@ func install(ctx context.Context, version string, replicas int) error {
 	return err
 }
 
-// rolledOut waits until all Pods are those of the last install.
+// rolledOut waits until all Pods belong to the last install.
 func rolledOut(ctx context.Context) error {
 	_, err := cluster.Kubectl(ctx, "-n", harness.RuntimeNamespace, "rollout", "status", "deployment/gating-controller", "--timeout=120s")
 	if err == nil {
@@ -54,8 +54,8 @@ func rolledOut(ctx context.Context) error {
 	return fmt.Errorf("%w\n%s", err, pods)
 }
 
-// putBack installs what a test finds.
-func (w *world) putBack() {
+// restore restores the installation that each test expects.
+func (w *world) restore() {
 	w.Helper()
 	ctx := context.WithoutCancel(w.Context())
 	w.Must(errors.Join(install(ctx, latest, 1), rolledOut(ctx)))
@@ -89,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// targets creates a Gate that governs so many Kustomizations, named after it.
+// targets creates a Gate that governs many Kustomizations, named after it.
 func (w *world) targets(gate string, byDefault v1alpha1.State, many int) *v1alpha1.Gate {
 	w.Helper()
 	for i := range many {
@@ -102,7 +102,7 @@ func (w *world) targets(gate string, byDefault v1alpha1.State, many int) *v1alph
 	}})
 }
 
-// settles waits until all targets of a Gate are held, or none is.
+// settles waits until all targets of a Gate are held, or none.
 func (w *world) settles(g *v1alpha1.Gate, held bool) {
 	w.Helper()
 	w.Eventually(fmt.Sprintf("targets of %s are held: %t", g.Name, held), func() error {
@@ -113,21 +113,21 @@ func (w *world) settles(g *v1alpha1.Gate, held bool) {
 		}
 		for i := range list.Items {
 			if obj := &list.Items[i]; strings.HasPrefix(obj.GetName(), g.Name+"-") && harness.Suspended(obj) != held {
-				return errors.New(obj.GetName() + " is not")
+				return errors.New(obj.GetName() + " has another state")
 			}
 		}
 		return nil
 	})
 }
 
-// resumed returns the targets of a Gate that somebody has resumed since the test began, as often as that was.
+// resumed returns the targets of a Gate that were resumed since the test began, once for each time.
 func (w *world) resumed(g *v1alpha1.Gate) []string {
 	w.Helper()
 	marker := w.Kustomization(fmt.Sprintf("marker-%d", time.Now().UnixNano()))
 	w.Create(marker)
-	w.Eventually("the history has all until now", func() error {
+	w.Eventually("the history has caught up", func() error {
 		if !slices.ContainsFunc(w.versions.All(), func(v *unstructured.Unstructured) bool { return v.GetName() == marker.GetName() }) {
-			return errors.New("it has not")
+			return errors.New("it has no version of the marker")
 		}
 		return nil
 	})
@@ -148,11 +148,11 @@ func (w *world) stillHeld(g *v1alpha1.Gate) {
 	w.Helper()
 	w.settles(g, true)
 	if all := w.resumed(g); len(all) > 0 {
-		w.Errorf("%s was closed, and these went on: %q", g.Name, all)
+		w.Errorf("%s was closed, but these targets were resumed: %q", g.Name, all)
 	}
 }
 
-// opens has somebody open a Gate by hand.
+// opens makes a user open a Gate manually.
 func (w *world) opens(g *v1alpha1.Gate) {
 	w.Helper()
 	w.request(g, v1alpha1.OpenRequestedAtAnnotation)
@@ -165,7 +165,7 @@ func (w *world) request(g *v1alpha1.Gate, annotation string) {
 	w.Must(err)
 }
 
-// pods returns those of the controller that are not about to go, by name.
+// pods returns the Pods of the controller that are not being deleted, by name.
 func (w *world) pods() []corev1.Pod {
 	w.Helper()
 	list := &corev1.PodList{}
@@ -175,7 +175,7 @@ func (w *world) pods() []corev1.Pod {
 	return pods
 }
 
-// pod returns the only one.
+// pod returns the only Pod.
 func (w *world) pod() *corev1.Pod {
 	w.Helper()
 	pods := w.pods()
@@ -185,7 +185,7 @@ func (w *world) pod() *corev1.Pod {
 	return &pods[0]
 }
 
-// starts returns how often the container of a Pod was started again, and whether it is ready.
+// starts returns how often the container of a Pod was restarted, and whether it is ready.
 func starts(p *corev1.Pod) (again int32, ready bool) {
 	if len(p.Status.ContainerStatuses) == 0 {
 		return 0, false
@@ -194,22 +194,22 @@ func starts(p *corev1.Pod) (again int32, ready bool) {
 	return status.RestartCount, status.Ready
 }
 
-// startsAgain waits until the container of a Pod has done so, and is ready.
+// startsAgain waits until the container of a Pod has restarted and is ready.
 func (w *world) startsAgain(name string, before int32) {
 	w.Helper()
-	w.Eventually("the container starts again", func() error {
+	w.Eventually("the container restarts", func() error {
 		pod := &corev1.Pod{}
 		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: name}, pod); err != nil {
 			return err
 		}
 		if again, ready := starts(pod); again <= before || !ready {
-			return fmt.Errorf("started %d times again, ready: %t", again, ready)
+			return fmt.Errorf("restarted %d times, ready: %t", again, ready)
 		}
 		return nil
 	})
 }
 
-// becameReady returns how long after its start the container of a Pod was ready, in whole seconds.
+// becameReady returns the time from the start of a Pod's container until it was ready, in whole seconds.
 func becameReady(p *corev1.Pod) time.Duration {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.ContainersReady {
@@ -219,11 +219,11 @@ func becameReady(p *corev1.Pod) time.Duration {
 	return 0
 }
 
-// leads waits until a Pod leads that is not one of this name, and returns it.
+// leads waits until a Pod other than the named one is the leader, and returns it.
 func (w *world) leads(other string) *corev1.Pod {
 	w.Helper()
 	var leader *corev1.Pod
-	w.Eventually("a pod leads", func() error {
+	w.Eventually("another pod is the leader", func() error {
 		lease := &coordinationv1.Lease{}
 		key := client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: "gating-controller-leader-election"}
 		if err := w.Client.Get(w.Context(), key, lease); err != nil {
@@ -233,7 +233,7 @@ func (w *world) leads(other string) *corev1.Pod {
 		pods := w.pods()
 		i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name && p.Name != other })
 		if i < 0 {
-			return fmt.Errorf("%q leads", name)
+			return fmt.Errorf("%q is the leader", name)
 		}
 		leader = &pods[i]
 		return nil
@@ -241,7 +241,7 @@ func (w *world) leads(other string) *corev1.Pod {
 	return leader
 }
 
-// processOf returns the ID of the process of the controller in a Pod.
+// processOf returns the ID of the controller process in a Pod.
 func (w *world) processOf(p *corev1.Pod) int {
 	w.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cgroup")
@@ -254,11 +254,11 @@ func (w *world) processOf(p *corev1.Pod) int {
 			return pid
 		}
 	}
-	w.Fatalf("no process of %s runs", p.Name)
+	w.Fatalf("no process of %s is running", p.Name)
 	return 0
 }
 
-// field returns what /proc/<pid>/status says, see proc_pid_status(5).
+// field returns a field of /proc/<pid>/status, see proc_pid_status(5).
 func (w *world) field(pid int, name string) string {
 	w.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

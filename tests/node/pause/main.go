@@ -1,4 +1,4 @@
-// Command pause is the first process of a Pod: it waits until it has to end.
+// Command pause is the first process of a Pod. It waits until it is terminated.
 package main
 
 import (
