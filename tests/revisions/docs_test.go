@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// blocks returns the blocks of a language in the pages on GatedSources that have some words, for the namespace of the test.
+// blocks returns the blocks of a language in the pages on GatedSources that contain some words, with the namespace of the test.
 func (w *world) blocks(language, words string) (found []string) {
 	w.Helper()
 	for _, page := range []string{"approve-a-revision.md", "move-to-a-gated-source.md"} {
@@ -31,7 +31,7 @@ func (w *world) blocks(language, words string) (found []string) {
 		}
 	}
 	if len(found) == 0 {
-		w.Fatalf("the page has no block of %s with %q", language, words)
+		w.Fatalf("the pages have no block of %s with %q", language, words)
 	}
 	return found
 }
@@ -46,7 +46,8 @@ func (w *world) bash(script string) string {
 	return out
 }
 
-// A Kustomization is moved to what is pinned and back, and never applies another revision than what ran, although a newer one is there.
+// A Kustomization is moved to the pinned source and back. It must never apply another revision than the running one, although a newer one
+// exists.
 func TestThePageMovesAKustomizationWithoutAMomentOfTheWrongRevision(t *testing.T) {
 	w := newWorld(t)
 	w.commit("v1")
@@ -59,18 +60,18 @@ func TestThePageMovesAKustomizationWithoutAMomentOfTheWrongRevision(t *testing.T
 	}
 	w.Create(app)
 	w.arrives("v1")
-	w.Eventually("it says so", func() error {
+	w.Eventually("the status reports it", func() error {
 		if w.Read(app); !strings.Contains(fmt.Sprint(app.Object["status"]), "lastAppliedRevision:main@sha1:"+w.head) {
-			return fmt.Errorf("its status is %v", app.Object["status"])
+			return fmt.Errorf("the status is %v", app.Object["status"])
 		}
 		return nil
 	})
-	w.Must(w.Merge(app, `{"spec":{"suspend":true}}`)) // or what lands now would be applied before
+	w.Must(w.Merge(app, `{"spec":{"suspend":true}}`)) // otherwise the next commit would be applied before
 	second := w.commit("v2")
 	w.fetch("apps")
 	w.Eventually("v2 is fetched", func() error {
 		if got := revisionOf(w.source("GitRepository", "apps")); got != second {
-			return fmt.Errorf("it is at %s", got)
+			return fmt.Errorf("the source is at %s", got)
 		}
 		return nil
 	})
@@ -78,14 +79,14 @@ func TestThePageMovesAKustomizationWithoutAMomentOfTheWrongRevision(t *testing.T
 	w.bash(script)
 	w.Must(w.Merge(app, `{"spec":{"suspend":null}}`))
 	w.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: w.Namespace}}
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+second+"' waits for approval: 0 of 1")
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+second+"' waits for approval: 0 of 1")
 	w.drifts("v1")
 	w.Must(w.approve(second))
 	w.arrives("v2")
 	w.bash(w.blocks("sh", "delete gatedsource")[0])
 	w.drifts("v2")
 	if err := w.TryRead(harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps-gated"))); !apierrors.IsNotFound(err) {
-		t.Errorf("the pinned source is there still: %v", err)
+		t.Errorf("the pinned source still exists: %v", err)
 	}
 }
 
@@ -102,11 +103,11 @@ func TestTheManifestsOfThePageAreAccepted(t *testing.T) {
 		header := strings.Fields(strings.SplitN(w.bash("kubectl -n "+w.Namespace+" get "+name), "\n", 2)[0])
 		page := strings.Fields(strings.Split(w.blocks("console", "get gatedsources")[0], "\n")[1])
 		if strings.Join(header, " ") != strings.Join(page, " ") {
-			t.Errorf("kubectl prints %v, the page has %v", header, page)
+			t.Errorf("kubectl prints %v, but the page shows %v", header, page)
 		}
 	}
 	if accepted == 0 {
-		t.Error("no manifests")
+		t.Error("the page has no manifests")
 	}
 }
 
@@ -114,7 +115,7 @@ func TestTheRoleOfThePageLetsAGroupApprove(t *testing.T) {
 	w := newWorld(t)
 	may := "kubectl -n " + w.Namespace + " auth can-i approve gatedsources --as=anna --as-group=sre || true"
 	if out := w.bash(may); !strings.Contains(out, "no") {
-		t.Fatalf("already before: %s", out)
+		t.Fatalf("allowed without the binding: %s", out)
 	}
 	w.bash(w.blocks("sh", "create rolebinding")[0])
 	w.Eventually("sre may approve", func() error {
@@ -147,7 +148,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 		}
 	}
 	if w.Read(w.g); w.g.Status.Pinned != nil {
-		t.Fatal("it is approved")
+		t.Fatal("the revision is approved")
 	}
 	artifact, err := url.Parse(urlOf(w.source("GitRepository", "apps")))
 	w.Must(err)
@@ -158,7 +159,7 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 		}
 	}
 	if out := w.bash(command("--revision " + first + " --reason 'seen in staging'")); !strings.Contains(out, "approved by admin, pinned to "+first) {
-		t.Errorf("it prints\n%s", out)
+		t.Errorf("got output\n%s", out)
 	}
 	w.arrives("v1")
 	if p := w.g.Status.Promotions; w.g.Status.Pinned != nil && (len(p) != 1 || p[0].Approvals[0].Message != "seen in staging") {
@@ -166,9 +167,9 @@ func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
 	}
 	history, _, _ := strings.Cut(w.blocks("sh", "gate history")[0], "\n")
 	if out := w.bash(history); !strings.Contains(out, first) || !strings.Contains(out, "admin") || !strings.Contains(out, "seen in staging") {
-		t.Errorf("it prints\n%s", out)
+		t.Errorf("got output\n%s", out)
 	}
 	if out := w.bash(command("")); !strings.Contains(out, "no revision is waiting") {
-		t.Errorf("it prints\n%s", out)
+		t.Errorf("got output\n%s", out)
 	}
 }

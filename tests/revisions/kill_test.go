@@ -15,21 +15,21 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// killer stands between the built controller and the API server, and kills it at a write.
+// killer is a proxy between the controller and the API server, and kills the controller at a write.
 type killer struct {
 	*harness.FaultProxy
 	*harness.Process
 
 	mu sync.Mutex
-	// paths are those of the writes that count, and left how many of them are let through.
+	// paths are the paths of the counted writes, and left is how many of them may still pass.
 	paths []string
 	left  int
 	made  bool
-	// killed is closed once the controller is.
+	// killed is closed once the controller is killed.
 	killed chan struct{}
 }
 
-// startThrough has a controller that can be killed at a write take the place of the one that all tests share, until the end of the test.
+// startThrough replaces the shared controller with one that can be killed at a write, until the end of the test.
 func (w *world) startThrough() *killer {
 	w.Helper()
 	w.Must(gating.Stop())
@@ -53,17 +53,17 @@ func (k *killer) start(w *world) {
 	var err error
 	k.Process, err = cluster.StartGatingControllerThrough(w.Context(), k.FaultProxy)
 	w.Must(err)
-	gating = k.Process // for its log
+	gating = k.Process // so that its log is shown
 }
 
-// killAt kills the controller at a write of some paths: before it is made, or after that and before it has the answer.
+// killAt kills the controller at the nth write of some paths: before the write, or after it and before the response.
 func (k *killer) killAt(n int, made bool, paths ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.left, k.made, k.paths, k.killed = n, made, paths, make(chan struct{})
 }
 
-// survives returns whether the controller was not killed, which it is no more.
+// survives returns whether the controller was not killed. It can no longer be killed after that.
 func (k *killer) survives() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *killer) survives() bool {
 	}
 }
 
-// lets counts the writes, and kills the controller at the one that is meant.
+// lets counts the writes, and kills the controller at the chosen one.
 func (k *killer) lets(path string, made bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,18 +88,18 @@ func (k *killer) lets(path string, made bool) bool {
 			return true
 		}
 		k.paths = nil
-		_ = k.Kill() // it is dead, or the test sees that it is not
+		_ = k.Kill() // if that fails, the test detects it
 		close(k.killed)
 		return false
 	}
 	return true
 }
 
-// mostWrites is more than the number of writes that a promotion takes.
+// mostWrites exceeds the number of writes of a promotion.
 const mostWrites = 12
 
-// The controller is killed before and after each write of a promotion: the first one, which creates the pinned source, and one that
-// moves it. A commit that lands meanwhile is not approved.
+// The controller is killed before and after each write of a promotion: the first promotion, which creates the pinned source, and one that
+// moves it. A commit that is pushed meanwhile is not approved.
 func TestAControllerThatIsKilledAtAnyWritePromotesExactlyWhatWasApproved(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
@@ -114,14 +114,15 @@ func TestAControllerThatIsKilledAtAnyWritePromotesExactlyWhatWasApproved(t *test
 			}
 			kills++
 		}
-		// The note of what is to be promoted, the pinned source, that it is promoted, and for one of the two what the API server adds.
+		// The writes are: the planned promotion, the pinned source, the completed promotion, and for one of the two an update by the API server.
 		if kills < 3 || kills == mostWrites {
-			t.Errorf("it was killed at %d writes", kills)
+			t.Errorf("the controller was killed at %d writes", kills)
 		}
 	}
 }
 
-// killedAt has a GatedSource of its own promote two revisions. The controller is killed at a write of each. It returns whether it was.
+// killedAt makes a new GatedSource promote two revisions, and kills the controller at a write of each. It returns whether the controller
+// was killed.
 func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (killed bool) {
 	w.Helper()
 	name := fmt.Sprintf("apps-%d-%t", n, made)
@@ -138,7 +139,7 @@ func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (ki
 		next := w.commit(fmt.Sprintf("%s %d", name, len(approved)))
 		w.Must(w.approve(revision))
 		w.fetch("apps")
-		w.eventually("it is promoted, or the controller is killed", func(s v1alpha1.GatedSourceStatus) bool {
+		w.eventually("the revision is promoted, or the controller is killed", func(s v1alpha1.GatedSourceStatus) bool {
 			return !k.isAlive() || s.Pinned != nil && s.Pinned.Revision == revision && s.Latest.Revision == next
 		})
 		if !k.survives() {
@@ -150,7 +151,7 @@ func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (ki
 		w.promotedOnce(approved)
 	}
 	w.pinnedInOrder(pins, name+"-gated", approved)
-	w.Must(w.Client.Delete(w.Context(), w.g)) // its pinned source stays
+	w.Must(w.Client.Delete(w.Context(), w.g)) // the pinned source stays
 	return killed
 }
 
@@ -165,7 +166,7 @@ func (k *killer) isAlive() bool {
 	}
 }
 
-// promotedOnce checks that the status counts each of some revisions once, and that nothing else is approved.
+// promotedOnce checks that the status has each of the revisions once, and that no other revision is approved.
 func (w *world) promotedOnce(approved []string) {
 	w.Helper()
 	s := w.g.Status
@@ -179,7 +180,7 @@ func (w *world) promotedOnce(approved []string) {
 	}
 }
 
-// pinnedInOrder checks that a source was pinned to some revisions in this order, and never to another one.
+// pinnedInOrder checks that a source was pinned to the revisions in this order, and never to another one.
 func (w *world) pinnedInOrder(pins *harness.History, name string, want []string) {
 	w.Helper()
 	var got []string

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The parts that all tests share; some start source-controller again.
+// The parts that all tests share. Some tests restart source-controller.
 var (
 	cluster                    *harness.ControlPlane
 	gating, sources, kustomize *harness.Process

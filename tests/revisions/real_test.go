@@ -32,7 +32,7 @@ func TestThePinnedRevisionIsAppliedAndItsDriftCorrectedWhileNewerOnesWait(t *tes
 	w.closed()
 	second := w.commit("v2")
 	w.sees(second)
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "waits. Held by gate '"+w.Namespace+"/nights'")
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "waits. Held by gate '"+w.Namespace+"/nights'")
 	w.drifts("v1")
 	w.fetch("apps-gated")
 	w.Throughout(patience, "v1 stays", w.applied("v1"))
@@ -40,9 +40,9 @@ func TestThePinnedRevisionIsAppliedAndItsDriftCorrectedWhileNewerOnesWait(t *tes
 	w.open()
 	w.arrives("v2")
 	w.isPinned(second)
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "UpToDate")
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "UpToDate")
 	w.Must(w.Client.Delete(w.Context(), w.g))
-	w.drifts("v2") // the pinned source is left
+	w.drifts("v2") // the pinned source stays
 }
 
 // races is how often two commits race with an approval.
@@ -63,15 +63,15 @@ func TestWhatWasApprovedArrivesAlthoughOthersLandMeanwhile(t *testing.T) {
 			next = w.commit(fmt.Sprintf("r%d", n))
 			w.fetch("apps")
 		})
-		time.Sleep(time.Duration(n%10) * 10 * time.Millisecond) // sometimes before the other lands, sometimes after
+		time.Sleep(time.Duration(n%10) * 10 * time.Millisecond) // sometimes before the other commit is pushed, sometimes after
 		w.Must(w.approve(revision))
 		wait.Wait()
-		w.eventually("it is at "+revision, func(s v1alpha1.GatedSourceStatus) bool { return s.Pinned != nil && s.Pinned.Revision == revision })
+		w.eventually("the pin is at "+revision, func(s v1alpha1.GatedSourceStatus) bool { return s.Pinned != nil && s.Pinned.Revision == revision })
 		w.sees(next)
 	}
 	for _, commit := range seen() {
 		if !approved["main@sha1:"+commit] {
-			t.Errorf("%s was pinned, which nobody has approved", commit)
+			t.Errorf("%s was pinned without an approval", commit)
 		}
 	}
 	if n := len(seen()); n != races {
@@ -82,7 +82,7 @@ func TestWhatWasApprovedArrivesAlthoughOthersLandMeanwhile(t *testing.T) {
 	}
 }
 
-// watch returns what has all commits that a pinned source was ever pinned to, each once.
+// watch returns a function that returns all commits that a pinned source was pinned to, each once.
 func (w *world) watch(name string) func() []string {
 	w.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -116,7 +116,7 @@ func (w *world) watch(name string) func() []string {
 	}
 }
 
-// loseDisk starts source-controller again with an empty disk.
+// loseDisk restarts source-controller with an empty disk.
 func (w *world) loseDisk() {
 	w.Helper()
 	w.Must(sources.Stop())
@@ -137,9 +137,9 @@ func TestAfterALostDiskThePinnedRevisionIsFetchedAgainAndNotTheNewest(t *testing
 	before := urlOf(w.source("GitRepository", "apps-gated"))
 	w.loseDisk()
 	w.fetch("apps-gated")
-	w.Eventually("it is fetched again", func() error { // source-controller has another address now
+	w.Eventually("the revision is fetched again", func() error { // source-controller has a new address
 		if obj := w.source("GitRepository", "apps-gated"); urlOf(obj) == before || urlOf(obj) == "" || revisionOf(obj) != first {
-			return fmt.Errorf("it is at %q, %s", revisionOf(obj), urlOf(obj))
+			return fmt.Errorf("the source is at %q, %s", revisionOf(obj), urlOf(obj))
 		}
 		return nil
 	})
@@ -157,10 +157,10 @@ func TestAForcePushThatTakesThePinnedCommitAwayIsSaidAloud(t *testing.T) {
 	second := w.commit("v2")
 	w.Must(git.Prune(w.Context(), w.Namespace))
 	w.sees(second)
-	w.drifts("v1") // source-controller has its copy still
+	w.drifts("v1") // source-controller still has a copy
 	w.loseDisk()
 	w.fetch("apps-gated")
-	w.says("Ready", metav1.ConditionFalse, "cannot be fetched at '"+first+"'")
+	w.reports("Ready", metav1.ConditionFalse, "cannot be fetched at '"+first+"'")
 	w.Throughout(patience, "v1 stays", w.applied("v1"))
 	w.open()
 	w.arrives("v2")
@@ -180,20 +180,20 @@ func TestAnOCIRepositoryIsPinnedByItsDigest(t *testing.T) {
 	w.Create(source)
 	w.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{SourceRef: v1alpha1.PinnableReference{Kind: "OCIRepository", Name: "apps"}}}
 	w.Create(w.g)
-	w.eventually("it is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Pinned != nil })
+	w.eventually("the revision is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Pinned != nil })
 	first := w.g.Status.Pinned.Revision
 	w.isPinned(first)
 	if got := revisionOf(w.source("OCIRepository", "apps-gated")); !strings.HasPrefix(first, "latest@sha256:") || got != strings.TrimPrefix(first, "latest@") {
-		t.Errorf("it is at %q, and the original at %q", got, first)
+		t.Errorf("the pinned source is at %q, and the original at %q", got, first)
 	}
 	w.closed()
 	push("v2")
 	w.reconcile("source.toolkit.fluxcd.io/v1", "OCIRepository", "apps")
-	w.eventually("the newer one waits", func(s v1alpha1.GatedSourceStatus) bool { return s.Waiting == 1 })
+	w.eventually("the newer revision waits", func(s v1alpha1.GatedSourceStatus) bool { return s.Waiting == 1 })
 	w.reconcile("source.toolkit.fluxcd.io/v1", "OCIRepository", "apps-gated")
 	w.isPinned(first)
 	w.open()
-	w.eventually("it is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Waiting == 0 && s.Pinned.Revision != first })
+	w.eventually("the revision is promoted", func(s v1alpha1.GatedSourceStatus) bool { return s.Waiting == 0 && s.Pinned.Revision != first })
 	w.isPinned(w.g.Status.Pinned.Revision)
 }
 
@@ -215,7 +215,7 @@ func TestAHelmChartIsPinnedToItsVersion(t *testing.T) {
 	w.closed()
 	repository.publish(t, "1.0.0", "1.1.0")
 	w.reconcile("source.toolkit.fluxcd.io/v1", "HelmRepository", "charts")
-	w.Eventually("the newer one waits", func() error {
+	w.Eventually("the newer version waits", func() error {
 		w.reconcile("source.toolkit.fluxcd.io/v1", "HelmChart", "apps")
 		if w.Read(w.g); w.g.Status.Latest.Revision != "1.1.0" {
 			return fmt.Errorf("the latest is %s", w.g.Status.Latest.Revision)
@@ -227,7 +227,7 @@ func TestAHelmChartIsPinnedToItsVersion(t *testing.T) {
 	w.open()
 	w.isPinned("1.1.0")
 	if got := revisionOf(w.source("HelmChart", "apps-gated")); got != "1.1.0" {
-		t.Errorf("it is at %s", got)
+		t.Errorf("the pinned source is at %s", got)
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// branch makes a commit the head of the branch that the source follows, or deletes the branch without one.
+// branch moves the head of the branch that the source follows to a commit, or deletes the branch if commit is empty.
 func (w *world) branch(commit string) {
 	w.Helper()
 	w.Must(git.Branch(w.Context(), w.Namespace, "main", commit))
 	w.fetch("apps")
 }
 
-// unseen is what the condition says while the source cannot be fetched.
+// unseen is the message of the condition while the source cannot be fetched.
 const unseen = "GitRepository 'apps' cannot be fetched (GitOperationFailed): newer revisions are unknown until it can."
 
 func TestABranchThatIsDeletedUpstreamWhileARevisionIsPinned(t *testing.T) {
@@ -26,17 +26,17 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionIsPinned(t *testing.T) {
 	first := w.head
 	w.isPinned("main@sha1:" + first)
 	w.branch("")
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "'main@sha1:"+first+"' is the newest revision. "+unseen)
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "'main@sha1:"+first+"' is the newest revision. "+unseen)
 	w.drifts("v1")
 	w.fetch("apps-gated")
-	w.says("Ready", metav1.ConditionFalse, "cannot be fetched at 'main@sha1:"+first+"'")
-	w.says("Ready", metav1.ConditionFalse, "its drift is corrected only until source-controller loses its copy")
+	w.reports("Ready", metav1.ConditionFalse, "cannot be fetched at 'main@sha1:"+first+"'")
+	w.reports("Ready", metav1.ConditionFalse, "its drift is corrected only until source-controller loses its copy")
 	w.drifts("v1")
 	w.Throughout(patience, "v1 stays", w.stays("v1", "main@sha1:"+first))
 	w.branch(first)
 	w.fetch("apps-gated")
 	w.isPinned("main@sha1:" + first)
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "is the newest revision.")
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "is the newest revision.")
 	second := w.commit("v2")
 	w.sees(second)
 	w.arrives("v2")
@@ -51,8 +51,8 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionWaitsForAGate(t *testing.T) {
 	second := w.commit("v2")
 	w.sees(second)
 	w.branch("")
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+second+"' waits. Held by gate '"+w.Namespace+"/nights'")
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, unseen)
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+second+"' waits. Held by gate '"+w.Namespace+"/nights'")
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionFalse, unseen)
 	w.drifts("v1")
 	w.Throughout(patience, "v1 stays", w.stays("v1", first))
 	w.branch(w.head)
@@ -61,7 +61,7 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionWaitsForAGate(t *testing.T) {
 	w.isPinned(second)
 }
 
-// The pin moves to what was approved, and the app keeps running until source-controller has fetched that.
+// The pin moves to the approved revision, and the app keeps running until source-controller has fetched it.
 func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
@@ -73,13 +73,13 @@ func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 	second := w.commit("v2")
 	w.sees(second)
 	w.Must(w.approve(second))
-	w.eventually("it is approved", func(s v1alpha1.GatedSourceStatus) bool { return len(s.Approvals) == 1 })
+	w.eventually("the revision is approved", func(s v1alpha1.GatedSourceStatus) bool { return len(s.Approvals) == 1 })
 	w.branch("")
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, unseen)
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionFalse, unseen)
 	w.drifts("v1")
 	w.open()
-	w.says("Ready", metav1.ConditionFalse, "GitRepository 'apps-gated' cannot be fetched at '"+second+"'")
-	w.says("Ready", metav1.ConditionFalse, "The running revision stays '"+first+"'")
+	w.reports("Ready", metav1.ConditionFalse, "GitRepository 'apps-gated' cannot be fetched at '"+second+"'")
+	w.reports("Ready", metav1.ConditionFalse, "The running revision stays '"+first+"'")
 	w.drifts("v1")
 	w.Throughout(patience, "v1 stays", w.stays("v1", second))
 	w.branch(w.head)
@@ -91,7 +91,7 @@ func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 	}
 }
 
-// A force-push takes away what was approved and not yet pinned. Nothing that nobody approved takes its place.
+// A force-push removes an approved revision that is not pinned yet. No unapproved revision may replace it.
 func TestAnApprovedCommitThatIsGoneUpstream(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
@@ -104,22 +104,22 @@ func TestAnApprovedCommitThatIsGoneUpstream(t *testing.T) {
 	gone := w.commit("v2")
 	w.sees(gone)
 	w.Must(w.approve(gone))
-	w.eventually("it is approved", func(s v1alpha1.GatedSourceStatus) bool { return len(s.Approvals) == 1 })
+	w.eventually("the revision is approved", func(s v1alpha1.GatedSourceStatus) bool { return len(s.Approvals) == 1 })
 	w.head = base
 	third := w.commit("v3")
 	w.Must(git.Prune(w.Context(), w.Namespace))
 	w.sees(third)
 	w.open()
-	w.says("Ready", metav1.ConditionFalse, "GitRepository 'apps-gated' cannot be fetched at '"+gone+"'")
+	w.reports("Ready", metav1.ConditionFalse, "GitRepository 'apps-gated' cannot be fetched at '"+gone+"'")
 	w.drifts("v1")
 	w.Throughout(patience, "v1 stays", w.stays("v1", gone))
-	w.says(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+third+"' waits for approval: 0 of 1")
+	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionFalse, "'"+third+"' waits for approval: 0 of 1")
 	w.Must(w.approve(third))
 	w.arrives("v3")
 	w.isPinned(third)
 }
 
-// stays returns what checks that a text is applied, and that the pin is where it is.
+// stays returns a function that checks that a text is applied and that the pin has not moved.
 func (w *world) stays(text, pinned string) func() error {
 	applied := w.applied(text)
 	return func() error {

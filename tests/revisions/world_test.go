@@ -20,10 +20,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// patience for what must not happen.
+// patience is how long changes that must not happen are awaited.
 const patience = 4 * time.Second
 
-// world is a namespace with a Git repository, a GatedSource that follows it, and a Kustomization that applies what is pinned.
+// world is a namespace with a Git repository, a GatedSource that follows it, and a Kustomization that applies the pinned source.
 type world struct {
 	*harness.World
 	g *v1alpha1.GatedSource
@@ -38,7 +38,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// follow has a commit, its source, a GatedSource of it and a Kustomization of what that pins.
+// follow creates a commit, its source, a GatedSource and a Kustomization of the pinned source.
 func (w *world) follow(spec v1alpha1.GatedSourceSpec) {
 	w.Helper()
 	w.commit("v1")
@@ -55,7 +55,7 @@ func (w *world) follow(spec v1alpha1.GatedSourceSpec) {
 	w.Create(app)
 }
 
-// commit pushes what makes a ConfigMap of a text, and returns its revision.
+// commit pushes a ConfigMap with a text, and returns the revision.
 func (w *world) commit(text string) string {
 	w.Helper()
 	var err error
@@ -65,7 +65,7 @@ func (w *world) commit(text string) string {
 	return "main@sha1:" + w.head
 }
 
-// fetch has source-controller fetch a source now.
+// fetch makes source-controller fetch a source now.
 func (w *world) fetch(name string) {
 	w.Helper()
 	w.reconcile("source.toolkit.fluxcd.io/v1", "GitRepository", name)
@@ -76,14 +76,14 @@ func (w *world) reconcile(apiVersion, kind, name string) {
 	w.Annotate(harness.Object(apiVersion, kind, w.Key(name)), fluxmeta.ReconcileRequestAnnotation, time.Now().Format(time.RFC3339Nano))
 }
 
-// sees waits until the GatedSource has seen a revision.
+// sees waits until the GatedSource has observed a revision.
 func (w *world) sees(revision string) {
 	w.Helper()
 	w.fetch("apps")
-	w.eventually("it sees "+revision, func(s v1alpha1.GatedSourceStatus) bool { return s.Latest != nil && s.Latest.Revision == revision })
+	w.eventually("the status has "+revision, func(s v1alpha1.GatedSourceStatus) bool { return s.Latest != nil && s.Latest.Revision == revision })
 }
 
-// eventually waits until the status of the GatedSource is as it should be.
+// eventually waits until the status of the GatedSource meets a condition.
 func (w *world) eventually(what string, is func(v1alpha1.GatedSourceStatus) bool) {
 	w.Helper()
 	w.Eventually(what, func() error {
@@ -104,7 +104,7 @@ func (w *world) approve(revision string) error {
 // isPinned waits until the pinned source is fetched at a revision.
 func (w *world) isPinned(revision string) {
 	w.Helper()
-	w.eventually("it is pinned to "+revision, func(s v1alpha1.GatedSourceStatus) bool {
+	w.eventually("the pinned source is at "+revision, func(s v1alpha1.GatedSourceStatus) bool {
 		return s.Pinned != nil && s.Pinned.Revision == revision && apimeta.IsStatusConditionTrue(s.Conditions, fluxmeta.ReadyCondition)
 	})
 }
@@ -145,7 +145,7 @@ func (w *world) arrives(text string) {
 	w.Eventually(text+" arrives", w.applied(text))
 }
 
-// drifts has somebody change the ConfigMap, and waits until that is put right.
+// drifts changes the ConfigMap, and waits until kustomize-controller has corrected it.
 func (w *world) drifts(text string) {
 	w.Helper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: w.Namespace}}
@@ -164,18 +164,18 @@ func (w *world) condition(name string) (metav1.ConditionStatus, string) {
 	return c.Status, c.Reason + ": " + c.Message
 }
 
-// says waits until a condition of the GatedSource is as wanted, and says something.
-func (w *world) says(name string, status metav1.ConditionStatus, text string) {
+// reports waits until a condition of the GatedSource has a status and a text in its message.
+func (w *world) reports(name string, status metav1.ConditionStatus, text string) {
 	w.Helper()
-	w.Eventually(fmt.Sprintf("%s is %s and says %q", name, status, text), func() error {
-		if is, says := w.condition(name); is != status || !strings.Contains(says, text) {
-			return fmt.Errorf("it is %s %s", is, says)
+	w.Eventually(fmt.Sprintf("%s is %s with %q", name, status, text), func() error {
+		if got, message := w.condition(name); got != status || !strings.Contains(message, text) {
+			return fmt.Errorf("got %s %s", got, message)
 		}
 		return nil
 	})
 }
 
-// closed returns a Gate that is closed, over the GatedSource.
+// closed returns a closed Gate that governs the GatedSource.
 func (w *world) closed() *v1alpha1.Gate {
 	w.Helper()
 	w.ClosedGate("nights", v1alpha1.TargetReference{Kind: v1alpha1.GatedSourceKind, Name: "apps"})
