@@ -1,4 +1,4 @@
-// Package waves releases Kustomizations in waves: with the built gating-controller, which is killed again and again, and the real
+// Package waves releases Kustomizations in waves, with the built gating-controller, which is killed repeatedly, and the real
 // kustomize-controller.
 package waves
 
@@ -49,16 +49,16 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	return stop, err
 }
 
-// world is a namespace with Kustomizations of one artifact. Each applies a folder of its own.
+// world is a namespace with Kustomizations of one artifact. Each applies a separate folder.
 type world struct {
 	*harness.World
 	mu sync.Mutex
-	// seen is when what was seen of each Kustomization, in the order in which it was stored.
-	seen []sight
+	// observed has all observed versions of the Kustomizations, in the order in which they were stored.
+	observed []version
 }
 
-// sight is a version of a Kustomization.
-type sight struct {
+// version is an observed version of a Kustomization.
+type version struct {
 	at         time.Time
 	name, wave string
 	suspended  bool
@@ -82,16 +82,16 @@ func (w *world) restart() {
 	w.Must(err)
 }
 
-// follow notes all versions of the Kustomizations from now on.
+// follow records all versions of the Kustomizations from now on.
 func (w *world) follow() {
 	w.Helper()
 	w.Follow(kustomizations, func(u *unstructured.Unstructured) {
-		s := sight{at: time.Now(), name: u.GetName(), wave: u.GetLabels()["wave"], suspended: harness.Suspended(u)}
+		s := version{at: time.Now(), name: u.GetName(), wave: u.GetLabels()["wave"], suspended: harness.Suspended(u)}
 		s.ready, _ = target.ReadinessOf(&target.Object{Unstructured: *u})
 		s.revision, _, _ = unstructured.NestedString(u.Object, "status", "lastAppliedRevision")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.seen = append(w.seen, s)
+		w.observed = append(w.observed, s)
 	})
 }
 
@@ -100,7 +100,7 @@ func (w *world) released(wave string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	names := map[string]bool{}
-	for _, s := range w.seen {
+	for _, s := range w.observed {
 		if s.wave == wave && !s.suspended {
 			names[s.name] = true
 		}
@@ -108,7 +108,7 @@ func (w *world) released(wave string) int {
 	return len(names)
 }
 
-// kustomization creates one of a wave that applies a folder of the artifact app.
+// kustomization creates a Kustomization in a wave that applies a folder of the artifact app.
 func (w *world) kustomization(name, wave string, change ...func(spec map[string]any)) {
 	w.Helper()
 	obj := harness.Object(kustomizations.GroupVersion().String(), kustomizations.Kind, w.Key(name))
@@ -124,12 +124,12 @@ func (w *world) kustomization(name, wave string, change ...func(spec map[string]
 	w.Create(obj)
 }
 
-// configMap is the content of a folder.
+// configMap returns the content of a folder.
 func (w *world) configMap(name, revision string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\n  namespace: %s\ndata:\n  revision: %s\n", name, w.Namespace, revision)
 }
 
-// publish makes folders, each with a ConfigMap, a revision of the artifact app.
+// publish publishes a revision of the artifact app with folders that have a ConfigMap each.
 func (w *world) publish(revision string, names ...string) {
 	w.Helper()
 	files := map[string]string{}
@@ -139,13 +139,13 @@ func (w *world) publish(revision string, names ...string) {
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("app"), revision, files))
 }
 
-// open asks a Gate to open.
+// open requests that a Gate open.
 func (w *world) open(g *v1alpha1.Gate) {
 	w.Helper()
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339))
 }
 
-// waits waits until something is so of the waves of a Gate.
+// waits waits until the waves of a Gate meet a condition.
 func (w *world) waits(g *v1alpha1.Gate, what string, is func(*v1alpha1.Gate, *v1alpha1.WavesStatus) bool) {
 	w.Helper()
 	w.Eventually(what, func() error {

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// ofEach is how many Kustomizations each wave has, and soak how long each has to be ready.
+	// ofEach is the number of Kustomizations in each wave, and soak the time for which each must be ready.
 	ofEach = 20
 	soak   = 5 * time.Second
-	// patience is for what must not happen.
+	// patience is how long changes that must not happen are awaited.
 	patience = 5 * time.Second
 )
 
@@ -52,8 +52,8 @@ func (w *world) allApplied(revision string, names []string) {
 	w.Eventually("all have applied "+revision, func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		last := map[string]sight{}
-		for _, s := range w.seen {
+		last := map[string]version{}
+		for _, s := range w.observed {
 			last[s.name] = s
 		}
 		for _, name := range names {
@@ -65,8 +65,8 @@ func (w *world) allApplied(revision string, names []string) {
 	})
 }
 
-// Three waves of twenty Kustomizations. One breaks. The controller is killed during the first wave, its soak, while the
-// release is stopped, and during the last wave.
+// Three waves have twenty Kustomizations each, and one of them breaks. The controller is killed during the first wave, during its soak,
+// while the release is stopped, and during the last wave.
 func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	w := newWorld(t)
 	var all []string
@@ -74,7 +74,7 @@ func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	for _, wave := range append(slices.Clone(names), "") {
 		n := ofEach
 		if wave == "" {
-			n = 2 // what no wave matches
+			n = 2 // targets without a wave
 		}
 		for i := range n {
 			name := fmt.Sprintf("%s-%02d", strings.TrimPrefix(wave+"-app", "-"), i)
@@ -86,7 +86,7 @@ func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	w.follow()
 	for _, name := range all {
 		w.kustomization(name, waveOf[name], func(spec map[string]any) {
-			if waveOf[name] == "canary" { // some are always applied once more, also during the soak
+			if waveOf[name] == "canary" { // these are also applied again during the soak
 				spec["interval"] = "10s"
 			}
 		})
@@ -97,18 +97,18 @@ func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	const broken = "eu-app-07"
 	w.publish("v2", slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == broken })...)
 	w.mu.Lock()
-	w.seen = nil
+	w.observed = nil
 	w.mu.Unlock()
 	w.open(g)
 
-	w.Eventually("the first wave is under way", func() error { return w.atLeast("canary", 3) })
+	w.Eventually("the first wave is in progress", func() error { return w.atLeast("canary", 3) })
 	w.restart()
 	w.waits(g, "the first wave is ready", func(_ *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return s.Current == "canary" && s.ReadySince != nil
 	})
 	since := g.Status.Release.Waves.ReadySince
 	w.restart()
-	w.waits(g, "the second wave stops at what is broken", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
+	w.waits(g, "the second wave stops at the broken target", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return s.Current == "eu" && conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition)
 	})
 	if message := conditions.GetMessage(g, v1alpha1.ReleaseStoppedCondition); !strings.Contains(message, "Kustomization "+w.Namespace+"/"+broken+" has failed") {
@@ -116,7 +116,7 @@ func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	}
 	stopped := w.released("eu")
 	w.restart()
-	w.Throughout(patience, "it stays so", func() error {
+	w.Throughout(patience, "the release stays stopped", func() error {
 		w.Read(g)
 		if n := w.released("eu"); n > stopped+1 || w.released("us") > 0 || !conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition) {
 			return fmt.Errorf("%d released of eu, %d before, %d of us, %+v", n, stopped, w.released("us"), g.Status.Conditions)
@@ -124,7 +124,7 @@ func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 		return nil
 	})
 	w.publish("v3", all...)
-	w.Eventually("the third wave is under way", func() error { return w.atLeast("us", 3) })
+	w.Eventually("the third wave is in progress", func() error { return w.atLeast("us", 3) })
 	w.restart()
 	w.waits(g, "all waves are released", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return s.Current == "" && slices.Equal(s.Done, []string{"canary", "eu", "us", "the rest"}) && g.Status.Targets.Held == 0
@@ -133,7 +133,7 @@ func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
 	w.expectOrder(waveOf, since.Time)
 }
 
-// atLeast returns an error unless some of a wave are released.
+// atLeast returns an error unless some targets of a wave are released.
 func (w *world) atLeast(wave string, n int) error {
 	if released := w.released(wave); released < n {
 		return fmt.Errorf("%d are released", released)
@@ -141,8 +141,8 @@ func (w *world) atLeast(wave string, n int) error {
 	return nil
 }
 
-// expectOrder expects that no Kustomization was released before all of the waves before were ready after their release, and
-// were so for the soak. The first wave is ready since an instant.
+// expectOrder expects that no Kustomization was released before all of the earlier waves had been ready for the soak after their release.
+// The first wave has been ready since an instant.
 func (w *world) expectOrder(waveOf map[string]string, since time.Time) {
 	w.Helper()
 	w.mu.Lock()
@@ -150,7 +150,7 @@ func (w *world) expectOrder(waveOf map[string]string, since time.Time) {
 	released, ready := map[string]bool{}, map[string]bool{}
 	began := map[string]time.Time{}
 	before := map[string][]string{"eu": {"canary"}, "us": {"canary", "eu"}, "": names}
-	for _, s := range w.seen {
+	for _, s := range w.observed {
 		if s.suspended {
 			if released[s.name] {
 				w.Errorf("%s was held again", s.name)
@@ -172,14 +172,14 @@ func (w *world) expectOrder(waveOf map[string]string, since time.Time) {
 		}
 	}
 	if len(released) != len(waveOf) {
-		w.Errorf("%d of %d were released", len(released), len(waveOf))
+		w.Errorf("%d of %d targets were released", len(released), len(waveOf))
 	}
-	if soaked := began["eu"].Sub(since); soaked < soak-500*time.Millisecond { // it is seen when it is stored, not when it is decided
+	if soaked := began["eu"].Sub(since); soaked < soak-500*time.Millisecond { // observed when it is stored, not when it is decided
 		w.Errorf("the second wave began %s after the first one was ready", soaked)
 	}
 }
 
-// A target that does not become healthy stops the release as well, and a person has it go on.
+// A target that does not become healthy stops the release, too, and a user requests to proceed.
 func TestAPersonHasTheReleaseGoOn(t *testing.T) {
 	w := newWorld(t)
 	all := []string{"canary-app", "eu-app", "us-app"}
@@ -198,7 +198,7 @@ spec:
   template:
     metadata: {labels: {app: canary}}
     spec: {containers: [{name: canary, image: canary}]}
-`, w.Namespace) // nobody runs its Pods
+`, w.Namespace) // nothing runs its Pods
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("app"), "v2", map[string]string{
 		"canary-app/app.yaml": deployment, "eu-app/app.yaml": w.configMap("eu-app", "v2"), "us-app/app.yaml": w.configMap("us-app", "v2"),
 	}))
@@ -210,7 +210,7 @@ spec:
 		w.Annotate(g, v1alpha1.ProceedRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
 	}
 	proceed()
-	w.waits(g, "the second wave is ready and has its soak", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
+	w.waits(g, "the second wave is ready and soaked", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return s.Current == "eu" && s.ReadySince != nil && s.ProceededPast == "canary" && !conditions.Has(g, v1alpha1.ReleaseStoppedCondition)
 	})
 	if !harness.Suspended(w.app("us-app")) {
