@@ -174,7 +174,7 @@ func TestBothLocksLock(t *testing.T) {
 	defer w.fleet(freeze())()
 	w.resume(app)
 	if !harness.Suspended(w.read(app)) {
-		t.Error("the lock that is not open does not hold the object")
+		t.Error("one lock is open, and the other does not hold the object")
 	}
 }
 
