@@ -14,7 +14,7 @@ import (
 // apiPage is docs/reference/api.md, which crd-ref-docs writes with tests/tools/apidocs/page.tpl.
 type apiPage struct {
 	text string
-	// rows are those of fields, by the name of the field.
+	// rows has the table rows of fields, by the name of the field.
 	rows   map[string][]string
 	fields int
 }
@@ -34,10 +34,10 @@ func TestThePageOfTheAPIHasAllFieldsWithDefaultsAndBounds(t *testing.T) {
 	}
 	for kind, crd := range definitions(t) {
 		if crd.Spec.Group != "gating.toolkit.fluxcd.io" {
-			continue // internal
+			continue // internal kind
 		}
 		if row := fmt.Sprintf("\n| [%s](#%s) | `%s` | [", kind, strings.ToLower(kind), crd.Spec.Names.ShortNames[0]); !strings.Contains(p.text, row) {
-			t.Errorf("there is no %q", row)
+			t.Errorf("the page has no row %q", row)
 		}
 		schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 		p.check(t, schema.Properties["spec"], "spec")
@@ -48,12 +48,12 @@ func TestThePageOfTheAPIHasAllFieldsWithDefaultsAndBounds(t *testing.T) {
 	}
 }
 
-// check fails unless a row for each field of an object has its default and bounds, and the page has the messages of all rules.
+// check fails unless each field of an object has a row with its default and bounds, and the page has the messages of all rules.
 func (p *apiPage) check(t *testing.T, object apiextensionsv1.JSONSchemaProps, path string) {
 	t.Helper()
 	for name, field := range object.Properties {
 		if _, isCondition := object.Properties["observedGeneration"]; isCondition && object.Properties["type"].MaxLength != nil {
-			return // of Kubernetes
+			return // a type of Kubernetes
 		}
 		p.fields++
 		want := bounds(field)
@@ -77,7 +77,7 @@ func (p *apiPage) check(t *testing.T, object apiextensionsv1.JSONSchemaProps, pa
 	}
 }
 
-// bounds returns what the row of a field shows, apart from its description.
+// bounds returns the cells in the row of a field, without its description.
 func bounds(field apiextensionsv1.JSONSchemaProps) (all []string) {
 	if field.Default != nil {
 		all = append(all, "`"+strings.Trim(string(field.Default.Raw), `"`)+"`")

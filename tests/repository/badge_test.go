@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write docs/images/tested.svg, from what
 
 var release = regexp.MustCompile(`\b([0-9]+)\.([0-9]+)\b`)
 
-// ran returns the versions in a cell of docs/reference/versions.md that says how something was run, without those that were not run.
+// ran returns the versions in a cell of docs/reference/versions.md about test runs, without those that were not run.
 func ran(cell string) string {
 	var minors []int
 	major := ""
@@ -41,7 +41,7 @@ func ran(cell string) string {
 	return strings.Join(all, ", ")
 }
 
-// badge returns a picture that says with what the product was tested.
+// badge returns a picture with the tested versions.
 func badge(right string) string {
 	const left, perLetter, margin = "tested with", 6.4, 8
 	widthOf := func(text string) int { return int(perLetter*float64(len([]rune(text)))) + 2*margin }
@@ -61,7 +61,7 @@ func TestTheBadgeSaysWhatWasRun(t *testing.T) {
 	for _, name := range []string{"Kubernetes", "Flux", "cert-manager"} {
 		row := regexp.MustCompile(`(?m)^\| ` + name + ` \| [^|]+ \| ([^|]+) \|$`).FindStringSubmatch(page)
 		if row == nil || ran(row[1]) == "" {
-			t.Fatalf("docs/reference/versions.md does not say how %s was run", name)
+			t.Fatalf("docs/reference/versions.md has no row about the tests with %s", name)
 		}
 		parts = append(parts, name+" "+ran(row[1]))
 	}
@@ -72,6 +72,6 @@ func TestTheBadgeSaysWhatWasRun(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("run make generate: docs/images/tested.svg does not say what docs/reference/versions.md says, %v", err)
+		t.Errorf("run make generate: docs/images/tested.svg differs from docs/reference/versions.md, %v", err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// calledLocked lists the functions that may be called under a lock, by file and name. Each begins a watch and calls nothing back: under
-// the lock, a ConfigMap is watched once.
+// calledLocked lists the functions that may be called under a lock, by file and name. Each begins a watch and calls no function back.
+// Under the lock, each ConfigMap is watched only once.
 var calledLocked = []string{"controllers/calendars/reader.go Watches", "internal/calendarfeed/source.go Watch", "internal/webauth/source.go Watch"}
 
 // lockedCalls returns the names of the functions that code calls while it holds a lock: parameters of a function type, and fields of the
-// receiver, which are those of the structs of its package.
+// receiver that are functions in the structs of its package.
 func lockedCalls(file *ast.File, fields map[string]bool) (names []string) {
 	receiver := ""
 	var visit func(body *ast.BlockStmt, parameters map[string]bool)
@@ -24,7 +24,7 @@ func lockedCalls(file *ast.File, fields map[string]bool) (names []string) {
 		locked, deferred := false, map[*ast.CallExpr]bool{}
 		ast.Inspect(body, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.FuncLit: // it may be called later
+			case *ast.FuncLit: // may be called later
 				visit(n.Body, withFunctions(parameters, n.Type))
 				return false
 			case *ast.DeferStmt:

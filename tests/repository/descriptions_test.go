@@ -11,12 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// explainWidth is how long a line of a description can be. kubectl explain wraps longer
-// ones, and keeps the line breaks that are there: every other line has one word then.
+// explainWidth is the maximum length of a line in a description. kubectl explain wraps longer ones and keeps the existing line breaks, so
+// that every other line would have one word.
 const explainWidth = 76
 
-// TestEveryFieldIsDescribed looks at what kubectl explain shows, and at the messages of
-// rules.
+// TestEveryFieldIsDescribed checks the output of kubectl explain, and the messages of rules.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) < 3 {
@@ -41,20 +40,20 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// described checks a schema and the fields below it, and returns how many there are.
-// Fields of Kubernetes itself are left out, also below label selectors.
+// described checks a schema and its fields, and returns the number of fields. It ignores fields of Kubernetes itself, such as those of
+// label selectors.
 func described(t *testing.T, path string, schema apiextensionsv1.JSONSchemaProps) int {
 	t.Helper()
-	says(t, path, schema.Description)
+	checkText(t, path, schema.Description)
 	for line := range strings.Lines(schema.Description) {
 		if line = strings.TrimSpace(line); len(line) > explainWidth && strings.Contains(line, " ") {
 			t.Errorf("%s: kubectl explain breaks this line in two, wrap it after %d characters: %s", path, explainWidth, line)
 		}
 	}
 	for _, rule := range schema.XValidations {
-		says(t, path+": message", rule.Message)
+		checkText(t, path+": message", rule.Message)
 	}
-	if strings.HasSuffix(path, "elector") || strings.HasSuffix(path, ".matchExpressions") { // the fields below are of Kubernetes itself
+	if strings.HasSuffix(path, "elector") || strings.HasSuffix(path, ".matchExpressions") { // Kubernetes defines the fields below
 		return 1
 	}
 	fields := 1
@@ -73,7 +72,7 @@ func described(t *testing.T, path string, schema apiextensionsv1.JSONSchemaProps
 	return fields
 }
 
-func says(t *testing.T, path, text string) {
+func checkText(t *testing.T, path, text string) {
 	t.Helper()
 	words := strings.Join(strings.Fields(text), " ")
 	if words == "" {

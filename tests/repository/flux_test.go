@@ -45,6 +45,6 @@ func TestNamesOfTheAPIOfFluxComeFromItsModules(t *testing.T) {
 		}
 	}
 	if checked < 1000 {
-		t.Errorf("only %d literals: are the folders still there?", checked)
+		t.Errorf("only %d literals: check the list of folders", checked)
 	}
 }

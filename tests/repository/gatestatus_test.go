@@ -108,7 +108,7 @@ func isInGateStatus(info *types.Info, e ast.Expr) bool {
 	return false
 }
 
-// isNamed returns whether a type, or what it points to, is a type of the API with a name.
+// isNamed returns whether a type, or the type that it points to, is an API type with a name.
 func isNamed(of types.Type, name string) bool {
 	if pointer, ok := of.(*types.Pointer); ok {
 		of = pointer.Elem()

@@ -25,7 +25,7 @@ var retired = []string{
 // camelWords matches the words of an identifier.
 var camelWords = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// declared calls found for each identifier of a file that a reader of other files meets: package level, methods and fields.
+// declared calls found for each identifier of a file that is visible in other files: those at package level, methods and fields.
 func declared(file *ast.File, found func(*ast.Ident)) {
 	for _, d := range file.Decls {
 		switch d := d.(type) {

@@ -1,4 +1,4 @@
-// Package repository checks the rules of the repository that no linter knows.
+// Package repository checks rules of the repository that no linter supports.
 package repository
 
 import (
@@ -18,7 +18,8 @@ const (
 	root = "../.."
 )
 
-// mayImport lists the packages of this repository that the files of each package may import. All may import api, which has only names.
+// mayImport lists the packages of this repository that the files of each package may import. All may import api, which contains only
+// names.
 var mayImport = map[string][]string{
 	"api/v1alpha1":          {},
 	"api/lock/v1alpha1":     {},
@@ -93,8 +94,8 @@ var mayImport = map[string][]string{
 	"internal/limit":             {},
 }
 
-// mayImportOthers lists for some folders all that is not of ours and not of the
-// standard library that they may import, by prefix.
+// mayImportOthers lists the packages that some folders may import in addition to those of this repository and of the standard library, by
+// prefix.
 var mayImportOthers = map[string][]string{
 	"internal/schedule":      {"github.com/robfig/cron/v3"},
 	"internal/ical":          {},
@@ -155,7 +156,7 @@ func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
 	}
 	for folder := range mayImport {
 		if checked[folder] == 0 {
-			t.Errorf("%s is in the table, but has no imports: is it still there?", folder)
+			t.Errorf("%s is in the table, but has no imports", folder)
 		}
 	}
 }
@@ -172,7 +173,7 @@ func TestOnlyThePluginImportsTheValidatorOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// A package for tests, such as controllers/controllertest, has a name that ends in test.
+// The name of a package for tests, such as controllers/controllertest, ends in test.
 func TestPackagesForTestsAreImportedByTestsAlone(t *testing.T) {
 	isForTests := func(folder string) bool {
 		return strings.HasSuffix(folder, "test") || strings.HasPrefix(folder, "tests/")
@@ -194,7 +195,7 @@ func TestPackagesForTestsAreImportedByTestsAlone(t *testing.T) {
 	}
 }
 
-// importsByFolder returns what the files of each folder import, tests left out.
+// importsByFolder returns the imports of the files in each folder, without tests.
 func importsByFolder(t *testing.T) map[string][]string {
 	t.Helper()
 	imports := map[string][]string{}

@@ -15,8 +15,8 @@ import (
 
 // mayCompareKinds lists how often a file outside internal/target may compare kinds of targets. All others use the roles of adapters.
 var mayCompareKinds = map[string]int{
-	"internal/cli/see/pending_diff.go":   3,  // the plugin builds Kustomizations, and what refers to the source of a GatedSource
-	"internal/cli/see/pending_source.go": 1,  // the same
+	"internal/cli/see/pending_diff.go":   3,  // the plugin builds Kustomizations, and finds the objects that use a source of a GatedSource
+	"internal/cli/see/pending_source.go": 1,  // for the same purpose
 	"internal/promotion/pin.go":          10, // the adapter of the kinds of sources: how each is pinned to a revision
 }
 

@@ -15,11 +15,11 @@ var (
 	spans    = regexp.MustCompile("`[^`\n]+`")
 	links    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	headings = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	// dropped is what a heading has and its anchor has not.
+	// dropped matches the parts of a heading that its anchor does not have.
 	dropped = regexp.MustCompile(`\]\([^)]*\)|[^\p{L}\p{N} _-]`)
 )
 
-// A link works in the repository, in the site that is built of docs, and on the web.
+// A link must work in the repository, on the site that is built from docs, and on the web.
 func TestEveryLinkOfAPageLeadsToAFileAndAHeading(t *testing.T) {
 	pages, checked := pagesOf(t), 0
 	for path, text := range pages {
@@ -34,9 +34,9 @@ func TestEveryLinkOfAPageLeadsToAFileAndAHeading(t *testing.T) {
 				target = filepath.Join(filepath.Dir(path), to)
 			}
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s: %s leads nowhere", path, link[1])
+				t.Errorf("%s: the file of the link %s does not exist", path, link[1])
 			} else if text, isPage := pages[target]; anchor != "" && (!isPage || !anchorsOf(text)[anchor]) {
-				t.Errorf("%s: %s leads to a heading that %s has not", path, link[1], target)
+				t.Errorf("%s: the heading of the link %s is not in %s", path, link[1], target)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func TestEveryLinkOfAPageLeadsToAFileAndAHeading(t *testing.T) {
 	}
 }
 
-// pagesOf returns all pages without their blocks of code.
+// pagesOf returns all pages without their code blocks.
 func pagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -68,7 +68,7 @@ func pagesOf(t *testing.T) map[string]string {
 	return pages
 }
 
-// anchorsOf returns the anchors of a page, as GitHub and site/config.mjs make them.
+// anchorsOf returns the anchors of a page, as GitHub and site/config.mjs generate them.
 func anchorsOf(page string) map[string]bool {
 	anchors := map[string]bool{}
 	for _, heading := range headings.FindAllStringSubmatch(page, -1) {

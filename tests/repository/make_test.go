@@ -12,13 +12,12 @@ import (
 	"testing"
 )
 
-// TestMakeCheckRunsAllTestsThatNeedNoAPIServer compares PURE in the Makefile with what
-// the tests of each package import, also through others.
+// TestMakeCheckRunsAllTestsThatNeedNoAPIServer compares PURE in the Makefile with the direct and indirect imports of each package's tests.
 func TestMakeCheckRunsAllTestsThatNeedNoAPIServer(t *testing.T) {
 	pure := goList(t, strings.Fields(makeVariable(t, "PURE"))...)
 	tested, all := 0, goList(t, "-test", "./...")
 	for path, p := range all {
-		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 || strings.Contains(path, " ") { // the package as its tests compile it
+		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 || strings.Contains(path, " ") { // the package as compiled for its tests
 			continue
 		}
 		tested++
@@ -32,7 +31,7 @@ func TestMakeCheckRunsAllTestsThatNeedNoAPIServer(t *testing.T) {
 		}
 	}
 	if tested < 20 {
-		t.Errorf("%d packages have tests: are these all?", tested)
+		t.Errorf("only %d packages have tests", tested)
 	}
 }
 
@@ -40,7 +39,7 @@ func startsAnAPIServer(path string) bool {
 	return path == module+"tests/harness" || strings.HasSuffix(path, "/pkg/envtest")
 }
 
-// goPackage is what "go list -json" says of a package.
+// goPackage has fields of the output of "go list -json".
 type goPackage struct {
 	ImportPath                      string
 	TestGoFiles, XTestGoFiles, Deps []string
@@ -66,7 +65,7 @@ func goList(t *testing.T, arguments ...string) map[string]goPackage {
 	}
 }
 
-// makeVariable returns what the Makefile sets a variable to.
+// makeVariable returns the value of a variable in the Makefile.
 func makeVariable(t *testing.T, name string) string {
 	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -87,11 +86,11 @@ func TestRepeatStopsAtTheFirstRunThatFails(t *testing.T) {
 		code       int
 		want       []string
 	}{
-		"all pass":        {"exit 0", "2", 0, []string{"run 1: passed in 0m0", "run 2: passed in 0m0", "all passed"}},
-		"the second":      {`[[ ! -e $LOGS/2.log ]] || { echo "--- FAIL: TestX"; exit 2; }`, "3", 1, []string{"run 1: passed", "run 2: FAILED", "--- FAIL: TestX"}},
-		"no number":       {"exit 0", "often", 2, []string{"one argument, how often"}},
-		"not even once":   {"exit 0", "0", 2, []string{"one argument, how often"}},
-		"nothing is said": {"exit 0", "", 2, []string{"one argument, how often"}},
+		"all pass":     {"exit 0", "2", 0, []string{"run 1: passed in 0m0", "run 2: passed in 0m0", "all passed"}},
+		"the second":   {`[[ ! -e $LOGS/2.log ]] || { echo "--- FAIL: TestX"; exit 2; }`, "3", 1, []string{"run 1: passed", "run 2: FAILED", "--- FAIL: TestX"}},
+		"not a number": {"exit 0", "often", 2, []string{"one argument, how often"}},
+		"zero":         {"exit 0", "0", 2, []string{"one argument, how often"}},
+		"no argument":  {"exit 0", "", 2, []string{"one argument, how often"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,13 +111,13 @@ func TestRepeatStopsAtTheFirstRunThatFails(t *testing.T) {
 				}
 			}
 			if strings.Contains(text, "run 3") || c.code != 0 && strings.Contains(text, "all passed") {
-				t.Errorf("it goes on after a failure:\n%s", out)
+				t.Errorf("it continues after a failure:\n%s", out)
 			}
 		})
 	}
 }
 
-// assets is a copy of tests/tools/assets.sh, beside a build.sh and before a go that do what a test says.
+// assets runs a copy of tests/tools/assets.sh with substitutes for build.sh and go.
 func assets(t *testing.T, build, goes string) *exec.Cmd {
 	t.Helper()
 	folder := t.TempDir()
@@ -147,17 +146,17 @@ func assets(t *testing.T, build, goes string) *exec.Cmd {
 func TestTheDemoSaysWhoseControlPlaneItTakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		build, goes, named string
-		// made is what lies in the cache.
-		made         string
-		folder, says string
+		// made is a file in the cache.
+		made            string
+		folder, message string
 	}{
-		"named":           {named: "theirs", folder: "theirs", says: "Control plane: that of KUBEBUILDER_ASSETS, Kubernetes v1.36.0"},
-		"named, not all":  {named: "partial", says: "KUBEBUILDER_ASSETS is partial, which has no kube-apiserver"},
-		"named, too old":  {named: "old", says: "It is too old: the controller needs Kubernetes 1.34 or later"},
-		"downloaded":      {goes: "echo theirs", folder: "theirs", says: "Control plane: downloaded by setup-envtest, Kubernetes v1.36.0"},
-		"not to be had":   {goes: "exit 1", build: "echo /built", folder: "/built/bin", says: "Control plane: built here, because setup-envtest cannot"},
-		"built before":    {goes: "echo theirs", build: "echo /built", made: ".cache/tools/current/bin/kube-apiserver", folder: "/built/bin"},
-		"nothing for now": {goes: "exit 1", build: "echo broken >&2; exit 1", says: "broken"},
+		"named":                          {named: "theirs", folder: "theirs", message: "Control plane: that of KUBEBUILDER_ASSETS, Kubernetes v1.36.0"},
+		"named, but incomplete":          {named: "partial", message: "KUBEBUILDER_ASSETS is partial, which has no kube-apiserver"},
+		"named, but too old":             {named: "old", message: "It is too old: the controller needs Kubernetes 1.34 or later"},
+		"downloaded":                     {goes: "echo theirs", folder: "theirs", message: "Control plane: downloaded by setup-envtest, Kubernetes v1.36.0"},
+		"not downloadable":               {goes: "exit 1", build: "echo /built", folder: "/built/bin", message: "Control plane: built here, because setup-envtest cannot"},
+		"built before":                   {goes: "echo theirs", build: "echo /built", made: ".cache/tools/current/bin/kube-apiserver", folder: "/built/bin"},
+		"neither downloadable nor built": {goes: "exit 1", build: "echo broken >&2; exit 1", message: "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,14 +170,14 @@ func TestTheDemoSaysWhoseControlPlaneItTakes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var says strings.Builder
-			run.Stderr = &says
+			var stderr strings.Builder
+			run.Stderr = &stderr
 			out, err := run.Output()
 			if got := strings.TrimSpace(string(out)); got != c.folder || (err == nil) != (c.folder != "") {
-				t.Errorf("the folder is %q, want %q: %v %s", got, c.folder, err, says.String())
+				t.Errorf("the folder is %q, want %q: %v %s", got, c.folder, err, stderr.String())
 			}
-			if !strings.Contains(says.String(), c.says) {
-				t.Errorf("it says %q, want %q", says.String(), c.says)
+			if !strings.Contains(stderr.String(), c.message) {
+				t.Errorf("got message %q, want %q", stderr.String(), c.message)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// goMod is what a go.mod says.
+// goMod has fields of a go.mod.
 type goMod struct {
 	Require []struct {
 		Path, Version string
@@ -30,7 +30,7 @@ func readGoMod(t *testing.T, folder string) (m goMod) {
 	return m
 }
 
-// Other versions would be compiled as well, and measured in place of those of the product.
+// With other versions, the benchmarks would measure those instead of the versions of the product.
 func TestTheBenchHasTheVersionsOfTheProduct(t *testing.T) {
 	versions := map[string]string{}
 	for _, r := range readGoMod(t, ".").Require {
@@ -46,7 +46,7 @@ func TestTheBenchHasTheVersionsOfTheProduct(t *testing.T) {
 		}
 	}
 	if same < 40 {
-		t.Errorf("%d modules are the same: are these still the files?", same)
+		t.Errorf("only %d modules are the same", same)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestTheProductDoesNotRequireWhatOnlyTheBenchImports(t *testing.T) {
 		}
 		direct++
 		if r.Path == "github.com/prometheus/client_model" || r.Path == "github.com/prometheus/common" {
-			t.Errorf("%s is for tests/bench; prometheus/testutil compares metrics as well", r.Path)
+			t.Errorf("only tests/bench may require %s: to compare metrics, prometheus/testutil suffices", r.Path)
 		}
 	}
 	if direct == 0 {
@@ -66,7 +66,7 @@ func TestTheProductDoesNotRequireWhatOnlyTheBenchImports(t *testing.T) {
 	}
 }
 
-// The tools have modules as well, which build programs of others.
+// The tools also have modules, for building third-party programs.
 func TestMakeKnowsAllModules(t *testing.T) {
 	modules := strings.Fields(makeVariable(t, "MODULES"))
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -87,6 +87,6 @@ func TestMakeKnowsAllModules(t *testing.T) {
 		return err
 	})
 	if err != nil || len(modules) > 0 {
-		t.Errorf("MODULES in the Makefile has %q, which are none: %v", modules, err)
+		t.Errorf("MODULES in the Makefile has %q, which are not modules: %v", modules, err)
 	}
 }

@@ -55,7 +55,7 @@ func TestThePageOfMonitoringHasEachAlert(t *testing.T) {
 	same(t, "alert", shown, want)
 }
 
-// TestThePageOfMonitoringHasEachPanel compares it with the dashboard.
+// TestThePageOfMonitoringHasEachPanel compares docs/operate/monitoring.md with the dashboard.
 func TestThePageOfMonitoringHasEachPanel(t *testing.T) {
 	var dashboard struct{ Panels []struct{ Title string } }
 	content, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "dashboard.json"))

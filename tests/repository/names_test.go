@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 )
 
-// Flux may adopt this API under other names, so api/names.go has them once. Tests and the markers in comments repeat them.
+// Flux may adopt this API under other names, so only api/names.go defines them. Tests and markers in comments may repeat them.
 func TestOnlyOneFileHasTheNamesThatMayChange(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -48,6 +48,6 @@ func TestOnlyOneFileHasTheNamesThatMayChange(t *testing.T) {
 		return nil
 	})
 	if err != nil || files < 100 {
-		t.Errorf("%d files read: %v", files, err)
+		t.Errorf("only %d files read: %v", files, err)
 	}
 }

@@ -19,9 +19,8 @@ var (
 	writeStatus = []string{"get", "patch"}
 )
 
-// mayDo lists the verbs that the controller may have in the cluster, by resource
-// and group. Secrets are not among them: those are for config/activation,
-// config/calendar-feed and config/webhooks.
+// mayDo lists the verbs that the controller may have in the cluster, by resource and group. Secrets are not among them: config/activation,
+// config/calendar-feed and config/webhooks have roles for those.
 var mayDo = map[string][]string{
 	"events.":     {"create", "patch"},
 	"namespaces.": read,
@@ -107,7 +106,7 @@ func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
 	}
 }
 
-// That of calendars is one too.
+// The role of calendars is a component, too.
 func TestTheRoleOfCalendarsReadsConfigMapsAndNothingElse(t *testing.T) {
 	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: read}}
 	if got := roles(t, "config/calendars/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
@@ -126,7 +125,7 @@ func TestTheRoleOfMachinesAnnotatesThemAndWritesOneStatus(t *testing.T) {
 	}
 }
 
-// The roles that have Secrets are optional components of their own.
+// Roles with access to Secrets are separate optional components.
 func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
 	for component, verbs := range map[string][]string{"activation": {"get", "create", "patch"}, "webhooks": {"get"}, "calendar-feed": {"get"}} {
 		want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}}
@@ -142,7 +141,7 @@ func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
 	}
 }
 
-// Reviews are all that the role of pages may create.
+// The role of the web UI may create only reviews.
 func TestTheRoleOfPagesAsksAndReadsAndNothingElse(t *testing.T) {
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
@@ -188,11 +187,11 @@ func TestRolesNameEverythingOneByOneAndNoSecrets(t *testing.T) {
 		}
 	}
 	if checked < 10 {
-		t.Errorf("%d rules checked: are the roles still there?", checked)
+		t.Errorf("only %d rules checked", checked)
 	}
 }
 
-// A role file has the name of its ClusterRole, which begins with the kind.
+// A role file is named after its ClusterRole. The name begins with the kind.
 func TestRoleFilesAreNamedAfterTheirClusterRoles(t *testing.T) {
 	checked := 0
 	for _, pattern := range []string{"config/policies/*role.yaml", "config/machines/*_*_role.yaml"} {
@@ -212,6 +211,6 @@ func TestRoleFilesAreNamedAfterTheirClusterRoles(t *testing.T) {
 		}
 	}
 	if checked < 10 {
-		t.Errorf("%d role files checked", checked)
+		t.Errorf("only %d role files checked", checked)
 	}
 }

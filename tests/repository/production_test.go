@@ -15,10 +15,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// hereDocument is what a command reads from the lines below it.
+// hereDocument matches the input of a command in the lines below it.
 var hereDocument = regexp.MustCompile(`(?s)<<'?[A-Z]+'?\n(.*?\n)[A-Z]+\n`)
 
-// manifestsOf returns the manifests in a page: in its blocks of YAML, and in those that a command reads.
+// manifestsOf returns the manifests in a page: in its YAML blocks, and in here-documents of commands.
 func manifestsOf(page string) (manifests []string) {
 	for _, b := range markdown.Blocks(page) {
 		texts := []string{b.Text}
@@ -35,8 +35,8 @@ func manifestsOf(page string) (manifests []string) {
 	return manifests
 }
 
-// Whoever goes from page to page finds one Gate of this name. A manifest without spec.default adds to the Gate that is there: the API
-// server takes no new Gate without it.
+// On every page, a reader finds the same Gate of this name. A manifest without spec.default changes the existing Gate, because the API
+// server does not accept a new Gate without it.
 func TestTheGateProductionIsTheSameOnAllPagesAndInTheSamples(t *testing.T) {
 	files := manifestsInDocs(t)
 	want, compared := production(t, "README.md", manifestsOf(markdown.Page(t, "README.md"))), 0
@@ -52,7 +52,7 @@ func TestTheGateProductionIsTheSameOnAllPagesAndInTheSamples(t *testing.T) {
 	}
 }
 
-// manifestsInDocs returns the manifests of all docs and samples by their files.
+// manifestsInDocs returns the manifests of all docs and samples by file.
 func manifestsInDocs(t *testing.T) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}
@@ -98,7 +98,7 @@ func TestNoGateInDocsAndSamplesHoldsTheBootstrapSource(t *testing.T) {
 	}
 }
 
-// production returns the specs of the whole Gates of this name.
+// production returns the complete specs of the Gates with this name.
 func production(t *testing.T, path string, manifests []string) (specs []map[string]any) {
 	t.Helper()
 	for _, manifest := range manifests {

@@ -18,14 +18,14 @@ import (
 	"github.com/fluxcd/gating-controller/api"
 )
 
-// constant is one of api/v1alpha1 that is a text.
+// constant is a string constant of api/v1alpha1.
 type constant struct {
 	value string
-	// doc is its comment and that of its group.
+	// doc is the comment of the constant and of its group.
 	doc string
 }
 
-// constants returns those of api/v1alpha1 whose names have one of these endings, by name.
+// constants returns the constants of api/v1alpha1 whose names have one of these endings, by name.
 func constants(t *testing.T, endings ...string) map[string]constant {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "api", "v1alpha1", "*.go"))
@@ -44,7 +44,7 @@ func constants(t *testing.T, endings ...string) map[string]constant {
 				continue
 			}
 			for _, spec := range group.Specs {
-				value := spec.(*ast.ValueSpec) //nolint:forcetypeassert // a const has no other
+				value := spec.(*ast.ValueSpec) //nolint:forcetypeassert // a const has no other type
 				for i, name := range value.Names {
 					if literal, ok := valueAt(known, value, i); ok && slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(name.Name, end) }) {
 						found[name.Name] = constant{literal, group.Doc.Text() + value.Doc.Text()}
@@ -59,7 +59,7 @@ func constants(t *testing.T, endings ...string) map[string]constant {
 	return found
 }
 
-// prefixes returns what the text constants of api/v1alpha1 can begin with: the names in api/names.go and the prefixes of annotations.
+// prefixes returns the possible prefixes of string constants of api/v1alpha1: the names in api/names.go and the prefixes of annotations.
 func prefixes(t *testing.T) map[string]string {
 	t.Helper()
 	known := map[string]string{"api.Group": api.Group, "api.RequestDomain": api.RequestDomain}
@@ -76,7 +76,7 @@ func prefixes(t *testing.T) map[string]string {
 	return known
 }
 
-// valueAt returns the text of the constant at index i of spec: a literal, a known name, or a sum of them.
+// valueAt returns the value of the constant at index i of spec: a literal, a known name, or a concatenation of them.
 func valueAt(known map[string]string, spec *ast.ValueSpec, i int) (string, bool) {
 	if i >= len(spec.Values) {
 		return "", false
@@ -99,7 +99,7 @@ func text(known map[string]string, expr ast.Expr) (string, bool) {
 	}
 }
 
-// column returns what is in backticks in the columns of a page with one of these headings.
+// column returns the values in backticks in the columns of a page with one of these headings.
 func column(t *testing.T, page string, headings ...string) map[string]bool {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "docs", "reference", page))
@@ -132,7 +132,7 @@ func column(t *testing.T, page string, headings ...string) map[string]bool {
 	return found
 }
 
-// same compares two sets, and says what each lacks.
+// same compares two sets and reports the values that are only in one of them.
 func same(t *testing.T, what string, page, code map[string]bool) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(code)) {
@@ -142,7 +142,7 @@ func same(t *testing.T, what string, page, code map[string]bool) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(page)) {
 		if !code[name] {
-			t.Errorf("there is no %s %s", what, name)
+			t.Errorf("the code has no %s %s", what, name)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func values(found map[string]constant) map[string]bool {
 	return all
 }
 
-// code returns the text of all files of the product in some folders, tests left out.
+// code returns the content of all files of the product in some folders, without tests.
 func code(t *testing.T, ending string, folders ...string) string {
 	t.Helper()
 	var all strings.Builder
@@ -175,7 +175,7 @@ func code(t *testing.T, ending string, folders ...string) string {
 	return all.String()
 }
 
-// key is an annotation, a label or a finalizer of ours. In a JSON pointer the slash is written ~1.
+// key matches an annotation, a label or a finalizer of the project. In a JSON pointer, the slash is written as ~1.
 var key = regexp.MustCompile(`\b((?:open|close|proceed|approve|pass)\.gate\.fluxcd\.io|gating\.toolkit\.fluxcd\.io)(?:/|~1)([a-z][A-Za-z-]+)\b`)
 
 func TestThePageOfAnnotationsHasEachOfOurs(t *testing.T) {
@@ -193,12 +193,12 @@ func TestThePageOfAnnotationsHasEachOfOurs(t *testing.T) {
 	same(t, "annotation", page, ours)
 }
 
-// ofFlux returns which conditions or reasons of github.com/fluxcd/pkg/apis/meta the product uses. They are named after their values.
+// ofFlux returns the conditions or reasons of github.com/fluxcd/pkg/apis/meta that the product uses. They are named after their values.
 func ofFlux(t *testing.T, ending string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	for _, found := range regexp.MustCompile(`\b(?:flux)?meta\.([A-Z][A-Za-z]+)`+ending+`\b`).FindAllStringSubmatch(code(t, ".go", "controllers", "internal"), -1) {
-		if !strings.HasSuffix(found[1], "Status") { // a function of Kubernetes, such as FindStatusCondition
+		if !strings.HasSuffix(found[1], "Status") { // unless it is a function of Kubernetes, such as FindStatusCondition
 			all[found[1]] = true
 		}
 	}
@@ -209,7 +209,7 @@ func TestThePageOfConditionsHasEachConditionAndReason(t *testing.T) {
 	types, reasons := values(constants(t, "Condition")), values(constants(t, "Reason"))
 	maps.Copy(types, ofFlux(t, "Condition"))
 	maps.Copy(reasons, ofFlux(t, "Reason"))
-	delete(reasons, "HealthCheckCanceled") // kustomize-controller sets it
+	delete(reasons, "HealthCheckCanceled") // set by kustomize-controller
 	const page = "conditions-and-events.md"
 	same(t, "condition", column(t, page, "condition"), types)
 	reasons["HoldsItsOwnSource"] = true // also the name of the condition
@@ -225,29 +225,29 @@ func TestThePageOfConditionsHasEachConditionAndReason(t *testing.T) {
 func TestThePageOfEventsHasEachEvent(t *testing.T) {
 	types, reasons := constants(t, "Condition"), constants(t, "Reason")
 	events := column(t, "conditions-and-events.md", "event")
-	told := map[string]bool{}
+	emitted := map[string]bool{}
 	for name, reason := range reasons {
 		if regexp.MustCompile(`(?s)^Reasons of (other )?events|reason of (the|an) event\b`).MatchString(reason.doc) {
-			told[name] = true
+			emitted[name] = true
 		}
 	}
 	for _, found := range regexp.MustCompile(`(?:eventNormal|eventWarning|EventTypeWarning), v1alpha1\.([A-Za-z]+Reason)\b`).FindAllStringSubmatch(code(t, ".go", "controllers", "receivers"), -1) {
-		told[found[1]] = true
+		emitted[found[1]] = true
 	}
-	if len(told) < 30 {
-		t.Errorf("only %d events: %v", len(told), told)
+	if len(emitted) < 30 {
+		t.Errorf("only %d events: %v", len(emitted), emitted)
 	}
-	for name := range told {
+	for name := range emitted {
 		if !events[reasons[name].value] {
 			t.Errorf("the page lacks the event %s", reasons[name].value)
 		}
 	}
-	known := ofFlux(t, "Condition") // an event can have the reason of one
+	known := ofFlux(t, "Condition") // an event can have the reason of a condition
 	maps.Copy(known, values(reasons))
 	maps.Copy(known, values(types))
 	for name := range events {
 		if !known[name] {
-			t.Errorf("there is no event %s", name)
+			t.Errorf("the code has no event %s", name)
 		}
 	}
 }

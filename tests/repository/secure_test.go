@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Readers must find all that the controller may read, and all who may reach it.
+// Readers must find everything that the controller may read, and all clients that may reach it.
 func TestThePageOnPermissionsNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "permissions.md"))
 	if err != nil {
@@ -19,7 +19,7 @@ func TestThePageOnPermissionsNamesAllThatLetsInAndAllThatReadsSecrets(t *testing
 	config, policies, readers := filepath.Join(root, "config"), 0, 0
 	named := func(what string) {
 		if !strings.Contains(string(page), "`"+what+"`") {
-			t.Errorf("docs/secure/permissions.md does not say %s", what)
+			t.Errorf("docs/secure/permissions.md does not mention %s", what)
 		}
 	}
 	err = filepath.WalkDir(config, func(path string, _ fs.DirEntry, err error) error {
@@ -37,7 +37,7 @@ func TestThePageOnPermissionsNamesAllThatLetsInAndAllThatReadsSecrets(t *testing
 				Rules    []struct{ Resources []string }
 			}
 			if yaml.Unmarshal([]byte(document), &obj) != nil {
-				continue // of another form
+				continue // has another form
 			}
 			if obj.Kind == "NetworkPolicy" {
 				policies++

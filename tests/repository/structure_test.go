@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// mayWrite lists the write methods of clients that each file of the controllers calls. docs/contribute/design.md names the writer of each
-// object.
+// mayWrite lists the write methods of clients that each file of the controllers may call. docs/contribute/design.md names the writer of
+// each object.
 var mayWrite = map[string][]string{
 	"gate/writer.go":          {"Write", "WriteStatus"},           // Gates: status and finalizer
 	"gate/pass.go":            {"WriteStatus"},                    // the status of Gates
@@ -55,7 +55,7 @@ func TestEachObjectIsWrittenByOneFileOfTheControllers(t *testing.T) {
 	}
 }
 
-// callsByFile returns the functions that each file below controllers uses, by path, tests excluded.
+// callsByFile returns the functions that each file below controllers calls, by path, without tests.
 func callsByFile(t *testing.T) map[string][]*types.Func {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", "./controllers/...")
@@ -73,7 +73,7 @@ func callsByFile(t *testing.T) map[string][]*types.Func {
 	set, calls := token.NewFileSet(), map[string][]*types.Func{}
 	for path := range compiled {
 		folder, ours := strings.CutPrefix(path, module+"controllers/")
-		if !ours || folder == "controllertest" { // it writes as users and other controllers do
+		if !ours || folder == "controllertest" { // it writes like users and other controllers
 			continue
 		}
 		files, err := filepath.Glob(filepath.Join(root, "controllers", folder, "*.go"))

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// The policy passes a kind that it does not know, so it has to know all that can be held. The
-// resources are those of the role, in the list of what the controller may do.
+// The policy allows kinds that it does not list, so it must list all kinds that can be held. The resources are those of the controller's
+// role, in mayDo.
 func TestThePolicyOnTargetsKnowsEachKind(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "config", "policies", "target_verb.yaml"))
 	if err != nil {
@@ -26,7 +26,7 @@ func TestThePolicyOnTargetsKnowsEachKind(t *testing.T) {
 	for _, adapter := range target.All() {
 		kind := adapter.GroupKind().String()
 		if resource, ok := resources[kind]; !ok {
-			t.Errorf("the policy does not know %s", kind)
+			t.Errorf("the policy lacks the kind %s", kind)
 		} else if mayDo[resource] == nil {
 			t.Errorf("the policy has %s for %s", resource, kind)
 		}
@@ -36,9 +36,9 @@ func TestThePolicyOnTargetsKnowsEachKind(t *testing.T) {
 	}
 	checks := strings.Count(policy, ".allowed()")
 	if checks < 2*len(resources) {
-		t.Errorf("%d checks are too few for %d kinds, each held and watched", checks, len(resources))
+		t.Errorf("%d checks are too few for %d kinds, each as a target and as a dependency", checks, len(resources))
 	}
-	// A request for more than there are checks is refused.
+	// The policy refuses a request that needs more checks.
 	want := []string{fmt.Sprintf("- expression: size(variables.asks) <= %d\n", checks), fmt.Sprintf("size(variables.rest%d) == 0\n", checks)}
 	for i := range checks {
 		want = append(want, fmt.Sprintf("size(variables.asks) <= %[1]d || variables.checks[%[1]d].check(variables.asks[%[1]d][1]).allowed()\n    messageExpression: \"variables.refusals[%[1]d]\"\n", i),

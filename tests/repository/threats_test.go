@@ -13,12 +13,12 @@ import (
 var (
 	aTest   = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	aPolicy = regexp.MustCompile(`(?m)^kind: (?:Validating|Mutating)AdmissionPolicy\nmetadata:\n  name: ([a-z-]+)$`)
-	// somePolicies are those that a row names.
+	// somePolicies matches the policies that a row names.
 	somePolicies = regexp.MustCompile("polic(?:y|ies) ((?:`[^`]+`(?:, )?)+)")
 	quoted       = regexp.MustCompile("`([^`]+)`")
 )
 
-// all returns what an expression finds in the files of the repository that have an ending.
+// all returns the matches of an expression in the files of the repository with an ending.
 func all(t *testing.T, folder, ending string, what *regexp.Regexp) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
@@ -40,7 +40,7 @@ func all(t *testing.T, folder, ending string, what *regexp.Regexp) (found []stri
 	return found
 }
 
-// A reviewer must find the proof of each row, and the policies that hold attacks off.
+// A reviewer must find the proof of each row, and the policies that prevent the attacks.
 func TestEachRowOfTheThreatModelNamesTestsAndPoliciesThatThereAre(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "threat-model.md"))
 	if err != nil {
@@ -63,17 +63,17 @@ func TestEachRowOfTheThreatModelNamesTestsAndPoliciesThatThereAre(t *testing.T) 
 		}
 		rows++
 		if !strings.Contains(cells[2], "`Test") && !strings.Contains(cells[2], "](") {
-			t.Errorf("nothing proves %s", line)
+			t.Errorf("no test proves %s", line)
 		}
 		for _, name := range quoted.FindAllStringSubmatch(cells[2], -1) {
 			if !slices.Contains(tests, name[1]) {
-				t.Errorf("there is no test %s", name[1])
+				t.Errorf("the test %s does not exist", name[1])
 			}
 		}
 		for _, named := range somePolicies.FindAllStringSubmatch(cells[1], -1) {
 			for _, name := range quoted.FindAllStringSubmatch(named[1], -1) {
 				if !slices.Contains(policies, name[1]) {
-					t.Errorf("there is no policy %s", name[1])
+					t.Errorf("the policy %s does not exist", name[1])
 				}
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow is what a workflow of GitHub does, as far as it matters here.
+// workflow has the fields of a GitHub workflow that matter here.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
@@ -19,7 +19,7 @@ type workflow struct {
 	}
 }
 
-// A published action may change under its tag. A workflow takes it by its digest, and runs the same targets as everybody else.
+// A published action may change under its tag, so workflows must pin its digest. They must run the same make targets as contributors.
 func TestWorkflowsPinWhatTheyUseAndRunTheTargetsOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -36,7 +36,7 @@ func TestWorkflowsPinWhatTheyUseAndRunTheTargetsOfTheMakefile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(w.Permissions) != 1 {
-			t.Errorf("%s has the permissions %v: it needs one", name, w.Permissions)
+			t.Errorf("%s has the permissions %v, want one", name, w.Permissions)
 		}
 		var ran []string
 		for _, job := range w.Jobs {

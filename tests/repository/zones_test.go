@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// looksUp has the packages of the product that may read the time zones of the machine,
-// with what keeps them from it.
+// looksUp lists the packages of the product that may look up time zones, with the reason why they do not read those of the machine.
 var looksUp = map[string]string{
 	"github.com/google/cel-go/common/stdlib": "internal/expression declares its functions again",
 	"github.com/google/cel-go/common/types":  "the same",
@@ -39,12 +38,12 @@ func TestNothingInTheProductReadsTheTimeZonesOfTheMachine(t *testing.T) {
 	}
 	for _, path := range slices.Compact(found) {
 		if looksUp[path] == "" {
-			t.Errorf("%s reads the time zones of the machine, those of internal/tz are meant", path)
+			t.Errorf("%s reads the time zones of the machine, use internal/tz", path)
 		}
 	}
 	for path := range looksUp {
 		if !slices.Contains(found, path) {
-			t.Errorf("%s is in the list, but looks up no time zone", path)
+			t.Errorf("%s is in the list, but does not look up time zones", path)
 		}
 	}
 }
