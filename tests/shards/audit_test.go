@@ -19,9 +19,9 @@ func auditsBeside(t *testing.T) {
 	w.ready(b)
 	w.has(one, b)
 	w.settled()
-	w.Read(b) // it counts its targets after it is ready
+	w.Read(b) // the gate counts its targets after it is ready
 	if counts := b.Status.Targets.TargetCounts; counts != (v1alpha1.TargetCounts{Total: 2, WouldHold: 2}) {
-		t.Errorf("it counts %+v", counts)
+		t.Errorf("the gate counts %+v", counts)
 	}
 	if all := written.All(); len(all) > 0 {
 		t.Errorf("%d writes", len(all))

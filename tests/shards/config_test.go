@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// rendered returns what config/default makes with some components, one document each.
+// rendered returns the output of kustomize for config/default with some components, one document each.
 func rendered(components ...string) ([]string, error) {
 	dir, err := os.MkdirTemp(cluster.Dir(), "")
 	if err != nil {
@@ -83,14 +83,13 @@ func TestEachGateHasOneShard(t *testing.T) {
 				}
 			}
 			if len(has) != 1 || has[0] != "gating-controller"+want {
-				t.Errorf("%v: a gate of %q belongs to %v", components, value, has)
+				t.Errorf("%v: the gates with key %q belong to %v", components, value, has)
 			}
 		}
 	}
 }
 
-// Nothing but what they are allowed to reach reaches the Pods of shards, webhooks reach
-// all, and no Deployment has Pods of another one.
+// Only allowed clients can reach the Pods of shards, webhooks reach all of them, and the Pods of each Deployment are separate.
 func TestThePodsOfShardsAreUnderThePoliciesOfAll(t *testing.T) {
 	documents, err := rendered("config/sharding", "config/flagger", "config/metrics")
 	if err != nil {
@@ -115,7 +114,7 @@ func TestThePodsOfShardsAreUnderThePoliciesOfAll(t *testing.T) {
 	for i, d := range deployments {
 		for _, p := range policies {
 			if !matches(&p.Spec.PodSelector, d) {
-				t.Errorf("%s is not under %s", d.Name, p.Name)
+				t.Errorf("%s is not selected by %s", d.Name, p.Name)
 			}
 		}
 		for _, s := range services {
@@ -126,11 +125,11 @@ func TestThePodsOfShardsAreUnderThePoliciesOfAll(t *testing.T) {
 		}
 		for j, other := range deployments {
 			if matches(d.Spec.Selector, other) != (i == j) {
-				t.Errorf("%s has the Pods of %s", d.Name, other.Name)
+				t.Errorf("%s selects the Pods of %s", d.Name, other.Name)
 			}
 		}
 		if d.Spec.Template.Spec.ServiceAccountName != "gating-controller" || d.Namespace != harness.RuntimeNamespace {
-			t.Errorf("%s/%s is %s", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName)
+			t.Errorf("%s/%s has the service account %s", d.Namespace, d.Name, d.Spec.Template.Spec.ServiceAccountName)
 		}
 	}
 }

@@ -23,10 +23,10 @@ func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
 	w.has(rest, g)
 	output := docs.Start(t, docs.Reader{Kubeconfig: cluster.Kubeconfig}).Follow(markdown.BlocksOf(t, "docs/operate/scaling.md")...)
 	w.has(one, g)
-	// How wide a column is depends on the Gates of other tests.
+	// The width of a column depends on the Gates of other tests.
 	for _, want := range []string{rest.lease(), one.lease(), "(?m)^flux-system +production +shard1 +1 +1 "} {
 		if !regexp.MustCompile(want).MatchString(output) {
-			t.Errorf("%q is not in %s", want, output)
+			t.Errorf("want %q in %s", want, output)
 		}
 	}
 	deployments := &appsv1.DeploymentList{}
@@ -40,7 +40,7 @@ func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
 		}
 		want := map[string]string{"shard1": "-shard1", "shard2": "-shard2"}[value]
 		if len(has) != 1 || has[0] != "gating-controller"+want {
-			t.Errorf("a gate of %s belongs to %v", value, has)
+			t.Errorf("the gates with key %s belong to %v", value, has)
 		}
 	}
 }

@@ -48,9 +48,9 @@ func followsAcross(t *testing.T) {
 		t.Fatalf("the pinned source exists while the gate is closed: %v", err)
 	}
 	written := w.Record(v1alpha1.GroupVersion.WithKind(v1alpha1.GatedSourceKind))
-	w.Throughout(patience, "it takes no slot of the open gate", func() error {
+	w.Throughout(patience, "the revision takes no slot of the open gate", func() error {
 		if n := len(written.All()); n > 0 {
-			return fmt.Errorf("%d versions are written", n)
+			return fmt.Errorf("%d versions were written", n)
 		}
 		return nil
 	})

@@ -1,6 +1,5 @@
-// Package shards runs the built gating-controller as config/sharding does: two shards
-// with two replicas each, which are processes of their own with the permissions of
-// config/rbac.
+// Package shards runs the built gating-controller as in config/sharding: two shards with two replicas each. The replicas are processes
+// with the permissions of config/rbac.
 package shards
 
 import (
@@ -15,13 +14,13 @@ import (
 )
 
 const (
-	// patience for what must not happen. Gates of these tests are looked at each second.
+	// patience is how long changes that must not happen are awaited. Gates of these tests are reconciled each second.
 	patience = 4 * time.Second
 )
 
 var (
 	cluster *harness.ControlPlane
-	// rest has the Gates of no other shard, one those with its label.
+	// rest is the shard of all Gates without the label of one.
 	rest, one *shard
 )
 

@@ -19,8 +19,7 @@ import (
 
 var kustomizations = schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 
-// app creates a Kustomization of a source that does not exist: nothing but the
-// gating-controller writes it.
+// app creates a Kustomization whose source does not exist, so that only the gating-controller writes it.
 func (w *world) app(name string, annotations ...string) *unstructured.Unstructured {
 	w.Helper()
 	obj := w.Kustomization(name)
@@ -31,7 +30,7 @@ func (w *world) app(name string, annotations ...string) *unstructured.Unstructur
 	return obj
 }
 
-// gate creates a Gate of a shard that is looked at each second.
+// gate creates a Gate of a shard that is reconciled each second.
 func (w *world) gate(s *shard, name string, state v1alpha1.State, targets ...string) *v1alpha1.Gate {
 	w.Helper()
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: s.labels()}}
@@ -64,13 +63,13 @@ func (w *world) mode(g *v1alpha1.Gate, mode v1alpha1.Mode) {
 	w.EditGate(g, func(g *v1alpha1.Gate) { g.Spec.Mode = mode })
 }
 
-// move gives a Gate to a shard.
+// move assigns a Gate to a shard.
 func (w *world) move(g *v1alpha1.Gate, to *shard) {
 	w.Helper()
 	w.EditGate(g, func(g *v1alpha1.Gate) { g.Labels = to.labels() })
 }
 
-// ready waits until Gates are as they are to be, and everything of them is done.
+// ready waits until Gates have the desired state, and all their targets are settled.
 func (w *world) ready(gates ...*v1alpha1.Gate) {
 	w.Helper()
 	for _, g := range gates {
@@ -83,18 +82,18 @@ func (w *world) ready(gates ...*v1alpha1.Gate) {
 				state = v1alpha1.StateOpened
 			}
 			if g.Status.ObservedGeneration != g.Generation || !conditions.IsTrue(g, meta.ReadyCondition) || g.LatestRequest() == nil && state != g.Spec.Default {
-				return fmt.Errorf("it is %s: %+v", state, g.Status)
+				return fmt.Errorf("the gate is %s: %+v", state, g.Status)
 			}
 			return nil
 		})
 	}
 }
 
-// has waits until the leader of a shard reports on a Gate, and the other one does not.
+// has waits until the leader of a shard reports metrics of a Gate, and the other shard does not.
 func (w *world) has(s *shard, g *v1alpha1.Gate) {
 	w.Helper()
 	name := fmt.Sprintf("gating_gate_opened{name=%q,namespace=%q}", g.Name, g.Namespace)
-	w.Eventually(fmt.Sprintf("shard %q alone has gate %s", s.label, g.Name), func() error {
+	w.Eventually(fmt.Sprintf("only shard %q has gate %s", s.label, g.Name), func() error {
 		for _, other := range []*shard{rest, one} {
 			series, err := w.leads(other).series(w.Context())
 			if err != nil {
@@ -108,7 +107,7 @@ func (w *world) has(s *shard, g *v1alpha1.Gate) {
 	})
 }
 
-// version is one of a Kustomization, as far as it matters.
+// version has the relevant fields of a version of a Kustomization.
 type version struct {
 	suspended bool
 	heldBy    string
@@ -119,7 +118,7 @@ func versionOf(u *unstructured.Unstructured) version {
 	return version{suspended, u.GetAnnotations()[v1alpha1.HeldByAnnotation]}
 }
 
-// is waits until a Kustomization is held by Gates, by none if it is released.
+// is waits until a Kustomization is held by Gates, or released if there are none.
 func (w *world) is(app *unstructured.Unstructured, gates ...*v1alpha1.Gate) {
 	w.Helper()
 	want := version{suspended: len(gates) > 0}
@@ -134,19 +133,19 @@ func (w *world) is(app *unstructured.Unstructured, gates ...*v1alpha1.Gate) {
 			return err
 		}
 		if got := versionOf(app); got != want {
-			return fmt.Errorf("it is %+v", got)
+			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})
 }
 
-// resume is what flux resume does.
+// resume acts like flux resume.
 func (w *world) resume(app *unstructured.Unstructured) {
 	w.Helper()
 	w.Must(w.Client.Patch(w.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":null}}`)), client.FieldOwner("flux")))
 }
 
-// records are the histories of all that shards write in a namespace.
+// records are the histories of all kinds that shards write in a namespace.
 type records map[string]*harness.History
 
 func (w *world) recordAll() records {
@@ -158,7 +157,7 @@ func (w *world) recordAll() records {
 	return all
 }
 
-// written returns the last version that was written of anything, nil for nothing.
+// written returns an error with the last version of an object that was written, nil if none was.
 func (r records) written() error {
 	for kind, h := range r {
 		if all := h.All(); len(all) > 0 {
@@ -168,11 +167,10 @@ func (r records) written() error {
 	return nil
 }
 
-// settled checks that nobody writes anything once all is done, although all Gates are
-// looked at several times meanwhile.
+// settled checks that there are no writes once all targets are settled, although all Gates are reconciled several times meanwhile.
 func (w *world) settled() {
 	w.Helper()
-	w.Eventually("all is done", func() error {
+	w.Eventually("all writes are done", func() error {
 		written := w.recordAll()
 		return harness.Throughout(w.Context(), patience/3, "nothing is written", written.written)
 	})

@@ -21,17 +21,16 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// key is the label of Gates that says which shard has them.
+// key is the label of Gates that selects their shard.
 const key = "sharding.fluxcd.io/key"
 
-// ofReplicas are settings of a replica. A standby takes over soon, and the rate is
-// bounded by the machine.
+// ofReplicas are flags of a replica. A standby takes over soon, and only the machine limits the rate of requests.
 var ofReplicas = []string{
 	"--enable-leader-election", "--leader-election-lease-duration=8s", "--leader-election-renew-deadline=6s", "--leader-election-retry-period=1s",
 	"--kube-api-qps=1000", "--kube-api-burst=2000", "--no-cross-namespace-refs=false",
 }
 
-// shard is two replicas with the same selector of Gates.
+// shard has two replicas with the same selector of Gates.
 type shard struct {
 	selector, label string
 	replicas        []*replica
@@ -42,7 +41,7 @@ type replica struct {
 	metrics string
 }
 
-// fill starts the replicas that are missing.
+// fill starts missing replicas.
 func (s *shard) fill(ctx context.Context) error {
 	s.replicas = slices.DeleteFunc(s.replicas, (*replica).exited)
 	for len(s.replicas) < 2 {
@@ -65,7 +64,7 @@ func (r *replica) exited() bool {
 	}
 }
 
-// stop ends all replicas, and the lease of the shard with them.
+// stop stops all replicas, and deletes the lease of the shard.
 func (s *shard) stop() error {
 	var errs []error
 	for _, r := range s.replicas {
@@ -74,7 +73,7 @@ func (s *shard) stop() error {
 	return errors.Join(errs...)
 }
 
-// leader returns the replica that leads, nil if nobody does yet.
+// leader returns the leading replica, nil if there is none yet.
 func (s *shard) leader(ctx context.Context) *replica {
 	for _, r := range s.replicas {
 		if series, err := r.series(ctx); err == nil && series[`leader_election_master_status{name="`+s.lease()+`"}`] == 1 {
@@ -89,7 +88,7 @@ func (s *shard) lease() string {
 	return leaderelection.GenerateID(v1alpha1.FieldManager+"-leader-election", s.selector)
 }
 
-// heldBy returns who holds the lease of the shard, and how often it went to another.
+// heldBy returns the holder of the shard's lease, and how often the holder has changed.
 func (s *shard) heldBy(ctx context.Context) (string, int32, error) {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: harness.RuntimeNamespace, Name: s.lease()}, lease)
@@ -99,7 +98,7 @@ func (s *shard) heldBy(ctx context.Context) (string, int32, error) {
 // series returns the metrics of a replica by name and labels.
 func (r *replica) series(ctx context.Context) (map[string]float64, error) {
 	if r.exited() {
-		return nil, errors.New("it has ended")
+		return nil, errors.New("the process has ended")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.metrics+"/metrics", nil)
 	if err != nil {
@@ -109,11 +108,11 @@ func (r *replica) series(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing is lost
+	defer response.Body.Close() //nolint:errcheck // reading is finished
 	series := map[string]float64{}
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		if i := strings.LastIndex(lines.Text(), " "); i > 0 {
-			series[lines.Text()[:i]], _ = strconv.ParseFloat(lines.Text()[i+1:], 64) // a comment is none
+			series[lines.Text()[:i]], _ = strconv.ParseFloat(lines.Text()[i+1:], 64) // comments cannot be parsed
 		}
 	}
 	return series, nil
@@ -133,20 +132,20 @@ func (w *world) requests(s *shard, method string) int {
 	return int(total)
 }
 
-// leads returns the replica that leads a shard, once there is one.
+// leads waits for the leader of a shard, and returns it.
 func (w *world) leads(s *shard) *replica {
 	w.Helper()
 	var leader *replica
 	w.Eventually("shard "+s.label+" has a leader", func() error {
 		if leader = s.leader(w.Context()); leader == nil {
-			return errors.New("none of the replicas leads")
+			return errors.New("none of the replicas is the leader")
 		}
 		return nil
 	})
 	return leader
 }
 
-// refill has both replicas run at the end of a test that ends some.
+// refill restarts missing replicas at the end of a test.
 func (w *world) refill(s *shard) {
 	w.Helper()
 	w.Cleanup(func() {
@@ -156,8 +155,7 @@ func (w *world) refill(s *shard) {
 	})
 }
 
-// selectors returns those of the Deployments that config/sharding makes, by the name
-// of the shard.
+// selectors returns the selectors of the Deployments in config/sharding, by the name of the shard.
 func selectors() (map[string]string, error) {
 	deployments, err := deployments("config/sharding")
 	if err != nil {
@@ -174,7 +172,7 @@ func selectors() (map[string]string, error) {
 	return found, nil
 }
 
-// selectorOf returns the selector that counts: of several the last one does.
+// selectorOf returns the effective selector, which is the last one.
 func selectorOf(d *appsv1.Deployment) string {
 	selector := ""
 	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {

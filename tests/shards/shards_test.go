@@ -19,10 +19,10 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// lockInstalled says that config/lock is installed.
+// lockInstalled is true while config/lock is installed.
 var lockInstalled bool
 
-// installLock installs config/lock for the time of a test.
+// installLock installs config/lock for the duration of a test.
 func installLock(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
@@ -38,7 +38,7 @@ func installLock(t *testing.T) {
 	}
 	w.Eventually("both shards have written the lock", func() error {
 		if locked := w.lock(w.Namespace); len(locked) != 2 {
-			return fmt.Errorf("it has %v", locked)
+			return fmt.Errorf("the lock has %v", locked)
 		}
 		return nil
 	})
@@ -63,21 +63,21 @@ func TestShardsWithTheLock(t *testing.T) {
 
 func all(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
-		"the failover of one leaves the other alone":                                 failsOver,
-		"a gate that is deleted while its shard is down is released when it is back": deletedWhileDown,
-		"what one does costs the other one no requests":                              costsNothing,
+		"the failover of one shard does not affect the other":                       failsOver,
+		"a gate that is deleted while its shard is down releases its targets later": deletedWhileDown,
+		"the work of one shard causes no requests by the other":                     costsNothing,
 	} {
 		t.Run(name, test)
 	}
 	for name, test := range map[string]func(*testing.T){
-		"a target under gates of both is held until both are open":                heldByBoth,
-		"a gate that moves keeps its holds and its request":                       moves,
-		"a gate that was moved is forgotten by all when it is deleted":            movesAndGoes,
-		"a target that names a gate of one shard is none of the other's business": namesAGate,
-		"a gated source that names a gate of another shard follows it":            followsAcross,
-		"a target that names no gate is held by both without a fight":             namesNoGate,
-		"a gate of one with mode audit counts what the other one holds":           auditsBeside,
-		"many gates of one namespace close at once":                               closeAtOnce,
+		"a target of gates of both shards is held until both are open":         heldByBoth,
+		"a gate that moves keeps its holds and its request":                    moves,
+		"a moved gate is removed from all locks when it is deleted":            movesAndGoes,
+		"a target that names a gate of one shard is ignored by the other":      namesAGate,
+		"a gated source that names a gate of another shard follows it":         followsAcross,
+		"a target that names no gate is held by both shards without conflicts": namesNoGate,
+		"a gate with mode Audit counts the targets that the other shard holds": auditsBeside,
+		"many gates of one namespace close at once":                            closeAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func moves(t *testing.T) {
 	})
 	w.is(app, g)
 	w.ready(g)
-	// Flux takes the annotation away if it is not in Git.
+	// Flux removes the annotation if it is not in Git.
 	w.EditGate(g, func(g *v1alpha1.Gate) { g.Annotations = nil })
 	w.settled()
 	requested, written := g.Status.RequestedAt, w.Record(kustomizations)
@@ -155,8 +155,8 @@ func moves(t *testing.T) {
 	w.is(app)
 }
 
-// The GateLock of the other namespace comes to be after the shard that gets the Gate
-// has looked for GateLocks, and the Gate governs nothing there any more.
+// The GateLock of the other namespace is created after the new shard of the Gate has listed GateLocks, and the Gate no longer governs any
+// object there.
 func movesAndGoes(t *testing.T) {
 	w := newWorld(t)
 	before := w.gate(rest, "before", v1alpha1.StateClosed)
@@ -177,7 +177,7 @@ func movesAndGoes(t *testing.T) {
 			break
 		}
 		if _, ok := w.lock(namespace)[g.Namespace+"/"+g.Name]; ok {
-			t.Errorf("the lock of %s has it still", namespace)
+			t.Errorf("the lock of %s still has the gate", namespace)
 		}
 	}
 	w.Namespace = there
@@ -186,9 +186,9 @@ func movesAndGoes(t *testing.T) {
 
 func (w *world) gone(g *v1alpha1.Gate) {
 	w.Helper()
-	w.Eventually("gate "+g.Name+" is gone", func() error {
+	w.Eventually("gate "+g.Name+" is deleted", func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g.DeepCopy()); !apierrors.IsNotFound(err) {
-			return errors.Join(err, errors.New("it is there"))
+			return errors.Join(err, errors.New("it still exists"))
 		}
 		return nil
 	})
@@ -203,14 +203,14 @@ func namesAGate(t *testing.T) {
 	w.settled()
 	w.is(app, g)
 	if approved := conditionOf(app); approved != v1alpha1.GateClosedReason {
-		t.Errorf("held for %s", approved)
+		t.Errorf("the reason is %s", approved)
 	}
 	w.open(g)
 	w.is(app)
 	w.settled()
 }
 
-// conditionOf returns why a target is approved or not.
+// conditionOf returns the reason and message of the condition Approved of a target.
 func conditionOf(app *unstructured.Unstructured) string {
 	list, _, _ := unstructured.NestedSlice(app.Object, "status", "conditions")
 	for _, c := range list {
@@ -227,10 +227,10 @@ func namesNoGate(t *testing.T) {
 	later := &v1alpha1.Gate{}
 	later.Namespace, later.Name = w.Namespace, "later"
 	w.is(app, later)
-	w.Eventually("the target says so", func() error {
+	w.Eventually("the target reports it", func() error {
 		w.is(app, later)
 		if approved := conditionOf(app); approved != v1alpha1.GateNotFoundReason {
-			return fmt.Errorf("held for %q", approved)
+			return fmt.Errorf("the reason is %q", approved)
 		}
 		return nil
 	})
@@ -265,20 +265,20 @@ func failsOver(t *testing.T) {
 	w.open(a)
 	w.is(app)
 	if now, _, err := one.heldBy(w.Context()); err != nil || now != held {
-		t.Errorf("there is a leader already: %s, %v", now, err)
+		t.Errorf("there is already a leader: %s, %v", now, err)
 	}
 	w.is(late, opened)
 	if w.leads(one) == dead {
-		t.Error("the dead one leads")
+		t.Error("the killed replica is the leader")
 	}
 	w.ready(opened)
 	w.settled()
 	if _, now, err := rest.heldBy(w.Context()); err != nil || now != handovers {
-		t.Errorf("the other shard changed its leader: %d times, before %d, %v", now, handovers, err)
+		t.Errorf("the leader of the other shard changed: %d times, before %d, %v", now, handovers, err)
 	}
 	for _, u := range written.All() {
 		if u.GetName() == "other" {
-			t.Errorf("written by a new leader although nothing changed: %v", u.Object)
+			t.Errorf("the new leader wrote although nothing had changed: %v", u.Object)
 		}
 	}
 }
@@ -292,19 +292,19 @@ func deletedWhileDown(t *testing.T) {
 	w.ready(g)
 	w.Must(one.stop())
 	w.Must(w.Client.Delete(w.Context(), g))
-	// The other shard sees each event of the target.
+	// The other shard receives each event of the target.
 	written := w.Record(kustomizations)
 	w.Must(w.Client.Patch(w.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`))))
 	w.Throughout(patience, "the target is held", func() error {
 		for _, u := range written.All() {
 			if v := versionOf(u); !v.suspended || v.heldBy != g.Namespace+"/"+g.Name {
-				return fmt.Errorf("it is %+v", v)
+				return fmt.Errorf("got %+v", v)
 			}
 		}
 		return nil
 	})
 	if all := written.All(); len(all) != 1 {
-		t.Errorf("written %d times", len(all)-1)
+		t.Errorf("the target was written %d times", len(all)-1)
 	}
 	w.Must(one.fill(w.Context()))
 	w.is(app)
@@ -312,8 +312,7 @@ func deletedWhileDown(t *testing.T) {
 	w.settled()
 }
 
-// closeAtOnce closes Gates of both shards at the same instant. With the lock each close
-// is a write of the same object.
+// closeAtOnce closes Gates of both shards at the same instant. With the lock, each close writes the same object.
 func closeAtOnce(t *testing.T) {
 	const gates = 30
 	w := newWorld(t)
@@ -370,8 +369,7 @@ func closeAtOnce(t *testing.T) {
 	t.Logf("the last target was held within %s, %d gates had a failure", took.Round(time.Millisecond), failed)
 }
 
-// costsNothing has Gates of one shard close and open, whose targets the other one sees,
-// too.
+// costsNothing closes and opens Gates of one shard. The other shard receives the events of their targets, too.
 func costsNothing(t *testing.T) {
 	const gates, each = 10, 10
 	w := newWorld(t)
@@ -406,7 +404,7 @@ func costsNothing(t *testing.T) {
 	heldAll()
 	w.settled()
 	writes, reads = w.requests(one, "PATCH")-writes, w.requests(rest, "GET")-reads
-	t.Logf("%d writes by the one, %d reads by the other", writes, reads)
+	t.Logf("%d writes by one shard, %d reads by the other", writes, reads)
 	if writes < 2*len(apps) {
 		t.Errorf("only %d writes", writes)
 	}
