@@ -15,18 +15,18 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// browser is a Chromium that a test drives through pipes, with the protocol of its developer tools.
+// browser is a Chromium that a test controls through pipes, with the DevTools protocol.
 type browser struct {
 	testing.TB
 	to      *os.File
 	mu      sync.Mutex
 	last    int
 	answers map[int]chan answer
-	// errors are what its pages have said is wrong.
+	// errors are the errors that its pages have reported.
 	errors []string
 }
 
-// answer is a message from the browser: to a call, or an event.
+// answer is a message from the browser: a response to a call, or an event.
 type answer struct {
 	ID     int
 	Method string
@@ -35,7 +35,7 @@ type answer struct {
 	Error  *struct{ Message string }
 }
 
-// newBrowser starts one. The test is skipped where there is none.
+// newBrowser starts a browser. It skips the test if none is installed.
 func newBrowser(t testing.TB) *browser {
 	t.Helper()
 	path := ""
@@ -70,12 +70,12 @@ func newBrowser(t testing.TB) *browser {
 		force := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
 		_, _, _ = cmd.Wait(), to.Close(), from.Close()
 		force.Stop()
-		_ = os.RemoveAll(profile) // a child of it may still write
+		_ = os.RemoveAll(profile) // a child process may still write
 	})
 	return b
 }
 
-// listen takes what the browser says until it ends.
+// listen handles the messages of the browser until it ends.
 func (b *browser) listen(from *os.File) {
 	decoder := json.NewDecoder(&withoutZeros{from})
 	for {
@@ -96,7 +96,7 @@ func (b *browser) listen(from *os.File) {
 	}
 }
 
-// withoutZeros reads a file in which a zero is behind each message.
+// withoutZeros reads a file with a zero byte after each message.
 type withoutZeros struct{ *os.File }
 
 func (f *withoutZeros) Read(into []byte) (int, error) {
@@ -105,7 +105,7 @@ func (f *withoutZeros) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// call asks the browser, or a page of it, to do something.
+// call calls a method of the browser, or of one of its pages.
 func (b *browser) call(page, method string, params, result any) {
 	b.Helper()
 	if err := b.try(page, method, params, result); err != nil {
@@ -113,7 +113,7 @@ func (b *browser) call(page, method string, params, result any) {
 	}
 }
 
-// try is call that may fail.
+// try is like call, but returns an error.
 func (b *browser) try(page, method string, params, result any) error {
 	answers := make(chan answer, 1)
 	b.mu.Lock()
@@ -147,11 +147,11 @@ func (b *browser) try(page, method string, params, result any) error {
 		}
 		return nil
 	case <-time.After(harness.Patience):
-		return fmt.Errorf("%s: the browser does not answer", method)
+		return fmt.Errorf("%s: the browser does not respond", method)
 	}
 }
 
-// wrong returns what pages have said is wrong since the last time.
+// wrong returns the errors that pages have reported since the last call.
 func (b *browser) wrong() (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,45 +183,45 @@ func (t *tab) does(method string, params, result any) {
 	t.call(t.session, method, params, result)
 }
 
-// looks sets how wide the window is, and which colors and media people want.
+// looks sets the width of the window, and the preferred colors and media.
 func (t *tab) looks(width int, colors, media string) {
 	t.Helper()
 	t.does("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
 	t.does("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]any{{"name": "prefers-color-scheme", "value": colors}}}, nil)
 }
 
-// goes opens an address, and waits until it is there.
+// goes opens an address, and waits until the page is loaded.
 func (t *tab) goes(address string) {
 	t.Helper()
 	t.does("Page.navigate", map[string]any{"url": address}, nil)
-	t.until("the page is there", fmt.Sprintf(`location.href === %q && document.readyState === "complete" && document.getElementById("main") !== null`, address))
+	t.until("the page is loaded", fmt.Sprintf(`location.href === %q && document.readyState === "complete" && document.getElementById("main") !== null`, address))
 }
 
-// says returns what a script returns.
-func (t *tab) says(script string, result any) {
+// eval stores the result of a script.
+func (t *tab) eval(script string, result any) {
 	t.Helper()
-	if err := t.trySays(script, result); err != nil {
+	if err := t.tryEval(script, result); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// trySays is says that may fail: a page may be on its way to another one.
-func (t *tab) trySays(script string, result any) error {
-	var said struct {
+// tryEval is like eval, but returns an error: the page may be navigating to another one.
+func (t *tab) tryEval(script string, result any) error {
+	var evaluated struct {
 		Result           struct{ Value json.RawMessage }
 		ExceptionDetails *struct {
 			Exception struct{ Description string }
 		}
 	}
-	if err := t.try(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &said); err != nil {
+	if err := t.try(t.session, "Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &evaluated); err != nil {
 		return err
 	}
-	if said.ExceptionDetails != nil {
-		return fmt.Errorf("%s: %s", script, said.ExceptionDetails.Exception.Description)
+	if evaluated.ExceptionDetails != nil {
+		return fmt.Errorf("%s: %s", script, evaluated.ExceptionDetails.Exception.Description)
 	}
 	if result != nil {
-		if err := json.Unmarshal(said.Result.Value, result); err != nil {
-			return fmt.Errorf("%.200s returns %.2000s: %w", script, said.Result.Value, err)
+		if err := json.Unmarshal(evaluated.Result.Value, result); err != nil {
+			return fmt.Errorf("%.200s returns %.2000s: %w", script, evaluated.Result.Value, err)
 		}
 	}
 	return nil
@@ -232,14 +232,14 @@ func (t *tab) until(what, script string) {
 	t.Helper()
 	if err := harness.Eventually(t.Context(), harness.Patience, what, func() error {
 		var is bool
-		if err := t.trySays("Boolean("+script+")", &is); err != nil || !is {
+		if err := t.tryEval("Boolean("+script+")", &is); err != nil || !is {
 			return errors.Join(errors.New("not yet"), err)
 		}
 		return nil
 	}); err != nil {
 		var text string
-		t.says("document.body.innerText", &text)
-		t.Fatalf("%v; the page has:\n%.3000s", err, text)
+		t.eval("document.body.innerText", &text)
+		t.Fatalf("%v; the page shows:\n%.3000s", err, text)
 	}
 }
 
@@ -251,11 +251,11 @@ func (t *tab) press(key string, code int) {
 	}
 }
 
-// shot writes a picture of the whole page, at most so high.
+// shot writes a picture of the whole page, up to a maximum height.
 func (t *tab) shot(path string, width, height int) {
 	t.Helper()
 	var whole int
-	t.says("document.documentElement.scrollHeight", &whole)
+	t.eval("document.documentElement.scrollHeight", &whole)
 	var picture struct{ Data string }
 	t.does("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true, "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": min(whole, height), "scale": 1}}, &picture)
 	raw, err := base64.StdEncoding.DecodeString(picture.Data)

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// It installs what the others have, so it is not parallel.
+// The test installs objects that other tests use, so it is not parallel.
 func TestThePageOfTheDocsWorksAsWritten(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
@@ -28,12 +28,12 @@ func TestThePageOfTheDocsWorksAsWritten(t *testing.T) {
 		_ = w.Client.Delete(w.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "wall"}})
 	})
 	reader := docs.Start(t, docs.Reader{Kubeconfig: cluster.Kubeconfig, Env: []string{"GATING_URL=" + strings.TrimSuffix(leading, "/")}})
-	// All tests here run kubectl gate ui.
+	// All other tests here run kubectl gate ui.
 	reader.Follow(slices.DeleteFunc(markdown.BlocksOf(t, "docs/guides/page-on-the-wall.md"), func(b markdown.Block) bool { return b.Text == "kubectl gate ui\n" })...)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "gating-controller", Namespace: harness.RuntimeNamespace}}
 	w.Read(deployment)
 	if args := fmt.Sprint(deployment.Spec.Template.Spec.Containers[0].Args); !strings.Contains(args, "--ui-addr=:9295") {
 		t.Errorf("the component sets %q", args)
 	}
-	w.Must(client.IgnoreNotFound(w.Client.Delete(w.Context(), deployment))) // the process runs here
+	w.Must(client.IgnoreNotFound(w.Client.Delete(w.Context(), deployment))) // the test runs the process itself
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// faulty serves a page with the real script, whose minutes and seconds are short. It answers as a test says.
+// faulty serves a page with the real script, whose minutes and seconds are shortened. The test controls its responses.
 type faulty struct {
 	testing.TB
-	// code is that of the page, and ofChanges that of the changes. number is what the page shows.
+	// code is the status code of the page, and ofChanges that of the changes. number is the number on the page.
 	code, ofChanges, number atomic.Int32
-	// refused is how often somebody has asked for changes and got none.
+	// refused counts the refused requests for changes.
 	refused atomic.Int32
-	// news go to all who listen, ends ends that.
-	news, ends chan struct{}
-	// slow is what the next page waits for, if that is not nil.
+	// changed sends a change to all listeners, ends ends their streams.
+	changed, ends chan struct{}
+	// slow delays the next response with a page until it is closed, unless it is nil.
 	slow atomic.Pointer[chan struct{}]
 	url  string
 }
 
 func newFaulty(t testing.TB) *faulty {
-	f := &faulty{TB: t, news: make(chan struct{}), ends: make(chan struct{})}
+	f := &faulty{TB: t, changed: make(chan struct{}), ends: make(chan struct{})}
 	f.code.Store(http.StatusOK)
 	f.ofChanges.Store(http.StatusOK)
 	mux := http.NewServeMux()
@@ -66,7 +66,7 @@ func (f *faulty) changes(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprint(w, text)
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case <-f.news:
+		case <-f.changed:
 		case <-f.ends:
 			return
 		case <-r.Context().Done():
@@ -75,10 +75,10 @@ func (f *faulty) changes(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// opens opens the page in a tab, where a minute takes a part of that.
+// opens opens the page in a tab. There, a minute is shortened to a part of it.
 func (f *faulty) opens(tab *tab, part string) {
 	tab.goes(f.url + "?part=" + part)
-	tab.until("it is live", `document.getElementById("live").textContent === "Live."`)
+	tab.until("the page is live", `document.getElementById("live").textContent === "Live."`)
 }
 
 func (f *faulty) waits(what string, is func() bool) {
@@ -93,10 +93,10 @@ func (f *faulty) waits(what string, is func() bool) {
 	}
 }
 
-// shows waits until the page has a number and says something.
-func (f *faulty) shows(tab *tab, number int, says string) {
+// shows waits until the page has a number and a message.
+func (f *faulty) shows(tab *tab, number int, message string) {
 	tab.Helper()
-	tab.until(fmt.Sprintf("%d: %s", number, says), fmt.Sprintf(`document.getElementById("main").textContent === "%d" && document.getElementById("live").textContent.startsWith(%q)`, number, says))
+	tab.until(fmt.Sprintf("%d: %s", number, message), fmt.Sprintf(`document.getElementById("main").textContent === "%d" && document.getElementById("live").textContent.startsWith(%q)`, number, message))
 }
 
 func TestAPageThatCouldNotBeMadeComesByItself(t *testing.T) {
@@ -105,7 +105,7 @@ func TestAPageThatCouldNotBeMadeComesByItself(t *testing.T) {
 	f.opens(tab, "0.01")
 	f.number.Store(1)
 	f.code.Store(http.StatusServiceUnavailable)
-	f.news <- struct{}{}
+	f.changed <- struct{}{}
 	f.shows(tab, 0, "The page cannot be made now: this is how it was.")
 	f.code.Store(http.StatusOK)
 	f.shows(tab, 1, "Live.")
@@ -138,12 +138,12 @@ func TestAnAnswerThatComesLateReplacesNoNewerOne(t *testing.T) {
 	f.opens(tab, "0.01")
 	late := make(chan struct{})
 	f.slow.Store(&late)
-	f.news <- struct{}{} // the page is from now, and comes late
-	f.waits("it is asked for", func() bool { return f.slow.Load() == nil })
+	f.changed <- struct{}{} // this response has the current number, and arrives late
+	f.waits("the page is requested", func() bool { return f.slow.Load() == nil })
 	f.number.Store(1)
-	f.news <- struct{}{}
+	f.changed <- struct{}{}
 	f.shows(tab, 1, "Live.")
 	close(late)
-	tab.says(`new Promise(function (done) { fetch("/?third").then(function (r) { return r.text(); }).then(function () { requestAnimationFrame(function () { requestAnimationFrame(done); }); }); })`, nil)
+	tab.eval(`new Promise(function (done) { fetch("/?third").then(function (r) { return r.text(); }).then(function () { requestAnimationFrame(function () { requestAnimationFrame(done); }); }); })`, nil)
 	f.shows(tab, 1, "Live.")
 }

@@ -1,4 +1,4 @@
-// Package ui opens the pages of kubectl gate ui and of the controller, on a real API server with the real controller, as people see them.
+// Package ui opens the pages of kubectl gate ui and of the controller, on a real API server with the real controller, in a browser.
 package ui
 
 import (
@@ -17,7 +17,7 @@ import (
 var (
 	cluster *harness.ControlPlane
 	gating  *harness.Process
-	// leading is the address of the pages of that process, which leads.
+	// leading is the address of the pages of the leader.
 	leading string
 )
 
@@ -48,11 +48,11 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	}
 	address := harness.FreeAddress()
 	leading = "http://" + address + "/"
-	// It stays the leader while a test keeps the API server away, which takes longer than the usual 30 seconds on a busy machine.
+	// The controller keeps the lease while a test pauses the API server, which takes longer than the default of 30 seconds on a busy machine.
 	gating, err = cluster.StartGatingController(ctx, "--enable-leader-election", "--leader-election-lease-duration=5m", "--leader-election-renew-deadline=4m",
 		"--ui-addr="+address, "--ui-anonymous")
 	return stop, err
 }
 
-// program is the path of the plug-in.
+// program is the path of the plugin.
 func program() string { return filepath.Join(cluster.Dir(), "kubectl-gate") }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// shrink writes a picture again with at most 256 colors, which nobody sees.
+// shrink reduces a picture to at most 256 colors, without a visible difference.
 func shrink(t testing.TB, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)

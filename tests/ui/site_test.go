@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// The build fails if a link leads nowhere.
+// The build fails if a link is broken.
 func TestTheSiteOfTheDocsIsForAllScreensAndSearchesByItself(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
@@ -41,11 +41,11 @@ func TestTheSiteOfTheDocsIsForAllScreensAndSearchesByItself(t *testing.T) {
 	}
 	s.finds("oauth2", "wall")
 	for _, problem := range s.wrong() {
-		t.Errorf("the browser says %.500s", problem)
+		t.Errorf("the browser reports %.500s", problem)
 	}
 }
 
-// site is a tab in which somebody reads the docs.
+// site is a tab in which a user reads the docs.
 type site struct {
 	*tab
 	address string
@@ -54,11 +54,11 @@ type site struct {
 func (s *site) opens(path string) {
 	s.Helper()
 	s.does("Page.navigate", map[string]any{"url": s.address + path}, nil)
-	// The site leaves out the name of the home.
-	s.until(path+" is there", fmt.Sprintf(`location.pathname === %q && document.readyState === "complete" && document.querySelector("main h1")`, strings.TrimSuffix(path, "index.html")))
+	// The address of a home page has no file name.
+	s.until(path+" is loaded", fmt.Sprintf(`location.pathname === %q && document.readyState === "complete" && document.querySelector("main h1")`, strings.TrimSuffix(path, "index.html")))
 }
 
-// fits looks at a page on a phone in the dark and on a screen in the light. A table that is too wide scrolls by itself.
+// fits checks a page on a phone with dark colors and on a screen with light colors. A table that is too wide must scroll.
 func (s *site) fits(path string) {
 	s.Helper()
 	for width, colors := range map[int]string{320: "dark", 1400: "light"} {
@@ -69,12 +69,12 @@ func (s *site) fits(path string) {
 			Dark   bool
 			Others []string
 		}
-		s.says(fmt.Sprintf(`({
+		s.eval(fmt.Sprintf(`({
 			width: document.documentElement.scrollWidth, dark: document.documentElement.classList.contains("dark"),
 			others: performance.getEntriesByType("resource").map(r => r.name).filter(name => !name.startsWith(%q)),
 		})`, s.address), &is)
 		if is.Width > width || is.Dark != (colors == "dark") || len(is.Others) > 0 {
-			s.Errorf("%s is %d wide on a screen of %d, dark: %t in %s colors, and loads %q from elsewhere", path, is.Width, width, is.Dark, colors, is.Others)
+			s.Errorf("%s is %d wide on a screen of %d, dark: %t with %s colors, and loads %q from other hosts", path, is.Width, width, is.Dark, colors, is.Others)
 		}
 		if *shots != "" {
 			s.shot(filepath.Join(*shots, fmt.Sprintf("site%s-%d.png", strings.ReplaceAll(strings.TrimSuffix(path, ".html"), "/", "-"), width)), width, 1600)
@@ -82,15 +82,15 @@ func (s *site) fits(path string) {
 	}
 }
 
-// finds searches for a word, and opens the first page that has it.
+// finds searches for a word, and opens the first page in the results.
 func (s *site) finds(word, page string) {
 	s.Helper()
 	s.looks(1400, "light", "screen")
 	s.opens("/index.html")
-	s.says(`document.querySelector(".VPNavBarSearch button").click()`, nil)
+	s.eval(`document.querySelector(".VPNavBarSearch button").click()`, nil)
 	s.until("the search is open", `document.activeElement.matches(".VPLocalSearchBox input")`)
 	s.does("Input.insertText", map[string]any{"text": word}, nil)
-	s.until("something is found", `document.querySelector(".VPLocalSearchBox a.result")`)
+	s.until("there are results", `document.querySelector(".VPLocalSearchBox a.result")`)
 	if *shots != "" {
 		s.shot(filepath.Join(*shots, "site-search.png"), 1400, 800)
 	}

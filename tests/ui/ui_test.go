@@ -30,7 +30,7 @@ var (
 	shots  = flag.String("shots", "", "a folder for pictures of all pages in all sizes, to look at")
 )
 
-// world is a namespace whose Gates somebody looks at.
+// world is a namespace whose Gates a user views.
 type world struct{ *harness.World }
 
 func newWorld(t *testing.T, change ...func(*corev1.Namespace)) *world {
@@ -43,27 +43,27 @@ func newWorld(t *testing.T, change ...func(*corev1.Namespace)) *world {
 // serves starts kubectl gate ui with a kubeconfig, and returns the address that it prints.
 func (w *world) serves(kubeconfig string, args ...string) string {
 	w.Helper()
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	cmd := exec.CommandContext(w.Context(), program(), append([]string{"ui", "-n", w.Namespace}, args...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TZ=Europe/Oslo", "HOME="+w.TempDir())
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 10*time.Second
-	cmd.Stderr = &said
+	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	w.Must(err)
 	w.Must(cmd.Start())
 	w.Cleanup(func() { // the context of the test has ended
 		if err := cmd.Wait(); err != nil && !errors.Is(err, context.Canceled) || cmd.ProcessState.ExitCode() != 0 {
-			w.Errorf("it ends with %v: %s", err, said.String())
+			w.Errorf("kubectl gate ui ended with %v: %s", err, stderr.String())
 		}
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		w.Fatalf("%v: %s", err, said.String())
+		w.Fatalf("%v: %s", err, stderr.String())
 	}
 	return strings.TrimSpace(line)
 }
 
-// scene has Gates of each kind.
+// scene creates Gates in every state.
 func (w *world) scene() {
 	w.Helper()
 	w.Create(w.Kustomization("apps"))
@@ -87,17 +87,17 @@ func (w *world) scene() {
 	for _, name := range []string{"production", "staging", "infra", "careful"} {
 		w.Decided(w.ReadGate(name))
 	}
-	w.asks("infra", "30h", "a new <b>cluster</b>")
+	w.requests("infra", "30h", "a new <b>cluster</b>")
 	w.Opened("infra", metav1.ConditionTrue)
 }
 
-// asks asks a Gate to open.
-func (w *world) asks(name, duration, reason string) {
+// requests requests that a Gate open.
+func (w *world) requests(name, duration, reason string) {
 	w.Helper()
 	w.Annotate(w.ReadGate(name), v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339)+"/"+duration, v1alpha1.OpenRequestedByAnnotation, "ada", v1alpha1.OpenReasonAnnotation, reason)
 }
 
-// get returns what an address answers to somebody who calls the host by a name.
+// get returns the response of an address to a request with a Host header.
 func (w *world) get(address, host string) (code int, page string) {
 	w.Helper()
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, address, nil)
@@ -111,7 +111,7 @@ func (w *world) get(address, host string) (code int, page string) {
 	return response.StatusCode, string(raw)
 }
 
-// paths are an address of each page of the scene.
+// paths has an address of each page of the scene.
 func (w *world) paths() map[string]string {
 	return map[string]string{
 		"overview": "?namespace=" + w.Namespace, "gate": "gate/" + w.Namespace + "/production", "month": "gate/" + w.Namespace + "/production/month",
@@ -135,12 +135,12 @@ func TestNobodyElseOpensThePages(t *testing.T) {
 	} {
 		code, page := w.get(c.address, c.host)
 		if code != c.code || code == 403 && strings.TrimSpace(page) != "Open the address that kubectl gate ui has printed." {
-			t.Errorf("%s as %q answers %d, want %d: %.200s", strings.TrimPrefix(c.address, root), c.host, code, c.code, page)
+			t.Errorf("%s as %q returns %d, want %d: %.200s", strings.TrimPrefix(c.address, root), c.host, code, c.code, page)
 		}
 	}
 	code, _ := w.get(at+"changes", "evil.example")
 	if code != 403 {
-		t.Errorf("changes answer %d", code)
+		t.Errorf("changes return %d", code)
 	}
 }
 
@@ -152,18 +152,18 @@ func TestWhoMaySeeLessSeesLessAndIsTold(t *testing.T) {
 	other.ClosedGate("hidden")
 	w.Decided(w.ReadGate("mine"))
 	viewer := w.Person("viewer-of-" + w.Namespace)
-	nobody := w.serves(viewer.Kubeconfig)
+	address := w.serves(viewer.Kubeconfig)
 	for _, path := range []string{"", "gate/" + w.Namespace + "/mine", "gate/" + other.Namespace + "/hidden", "target/Kustomization/" + w.Namespace + "/apps"} {
-		if code, page := w.get(nobody+path, ""); code != 403 || !strings.Contains(page, "you may not") || !strings.Contains(page, "Ask an administrator") || strings.Contains(page, "default: closed") {
-			t.Errorf("who may nothing: %s answers %d: %s", path, code, page)
+		if code, page := w.get(address+path, ""); code != 403 || !strings.Contains(page, "you may not") || !strings.Contains(page, "Ask an administrator") || strings.Contains(page, "default: closed") {
+			t.Errorf("without permissions, %s returns %d: %s", path, code, page)
 		}
 	}
 	w.Create(&rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "sees"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: viewer.Name}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "gate-viewer"},
 	})
-	w.Eventually("the role counts", func() error {
-		if code, page := w.get(nobody, ""); code != 200 {
+	w.Eventually("the role takes effect", func() error {
+		if code, page := w.get(address, ""); code != 200 {
 			return fmt.Errorf("%d: %s", code, page)
 		}
 		return nil
@@ -173,14 +173,14 @@ func TestWhoMaySeeLessSeesLessAndIsTold(t *testing.T) {
 		"gate/" + w.Namespace + "/mine":       {"closed by default", "you may not list"},
 		"gate/" + other.Namespace + "/hidden": {"you may not list gates in namespace"},
 	} {
-		_, page := w.get(nobody+path, "")
+		_, page := w.get(address+path, "")
 		for _, text := range texts {
 			if !strings.Contains(page, text) {
-				t.Errorf("%q does not say %q: %s", path, text, page)
+				t.Errorf("%q does not contain %q: %s", path, text, page)
 			}
 		}
 		if path == "" && (strings.Contains(page, other.Namespace) || strings.Contains(page, "hidden<")) {
-			t.Errorf("%q shows a gate of others: %s", path, page)
+			t.Errorf("%q shows a gate of another namespace: %s", path, page)
 		}
 	}
 }
@@ -192,12 +192,12 @@ func TestAPageShowsATransitionWithoutBeingLoadedAgain(t *testing.T) {
 	w.Decided(w.ReadGate("night"))
 	at := w.serves(cluster.Kubeconfig)
 	tab.goes(at + "?namespace=" + w.Namespace)
-	tab.until("it is live", `document.getElementById("live").textContent === "Live."`)
-	tab.until("it is closed", `document.querySelector("td .state").textContent === "closed"`)
-	tab.says(`window.same = true; document.querySelector("th[scope=row] a").focus()`, nil)
-	w.asks("night", "1h", "now")
-	tab.until("it is open", `document.querySelector("td .state").textContent === "opened"`)
-	tab.until("it is the same page, with the focus where it was", `window.same && document.activeElement.textContent === "night" && document.title === "Gates"`)
+	tab.until("the page is live", `document.getElementById("live").textContent === "Live."`)
+	tab.until("the gate is closed", `document.querySelector("td .state").textContent === "closed"`)
+	tab.eval(`window.same = true; document.querySelector("th[scope=row] a").focus()`, nil)
+	w.requests("night", "1h", "now")
+	tab.until("the gate is open", `document.querySelector("td .state").textContent === "opened"`)
+	tab.until("the page was not reloaded and has kept the focus", `window.same && document.activeElement.textContent === "night" && document.title === "Gates"`)
 	if wrong := tab.wrong(); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}
@@ -209,17 +209,17 @@ func TestWhatIfWorksInABrowser(t *testing.T) {
 	w.ClosedGate("night")
 	tab.goes(w.serves(cluster.Kubeconfig) + "what-if")
 	manifest := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: night}\nspec: {default: opened}\n"
-	tab.says(fmt.Sprintf(`document.querySelector("textarea").value = %q; document.querySelector("form button").click()`, manifest), nil)
-	tab.until("it shows what changes", `document.querySelector("#changes") && document.querySelector("h3") && document.querySelector("h3").textContent.includes("/night changed")`)
+	tab.eval(fmt.Sprintf(`document.querySelector("textarea").value = %q; document.querySelector("form button").click()`, manifest), nil)
+	tab.until("the page shows the changes", `document.querySelector("#changes") && document.querySelector("h3") && document.querySelector("h3").textContent.includes("/night changed")`)
 	if g := w.ReadGate("night"); g.Spec.Default != v1alpha1.StateClosed {
-		t.Error("it was applied")
+		t.Error("the manifest was applied")
 	}
 	if wrong := tab.wrong(); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}
 }
 
-// pictures are those of docs/guides/page-on-the-wall.md.
+// pictures are the pictures of docs/guides/page-on-the-wall.md.
 var pictures = map[string]struct{ width, height int }{"overview": {1200, 640}, "gate": {1000, 760}}
 
 func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
@@ -235,8 +235,8 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 	for name, path := range w.paths() {
 		tab.looks(1400, "light", "")
 		tab.goes(at + path)
-		tab.until("it is live", `document.getElementById("live").textContent === "Live."`)
-		// The browser notes each 404, also that of a page that it has left while it was loaded again.
+		tab.until("the page is live", `document.getElementById("live").textContent === "Live."`)
+		// The browser reports each 404, including those of a page that it left while the page was reloaded.
 		if wrong := slices.DeleteFunc(tab.wrong(), func(entry string) bool { return strings.Contains(entry, w.paths()["missing"]) }); len(wrong) > 0 {
 			t.Errorf("%s: %q", name, wrong)
 		}
@@ -250,10 +250,10 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 		}{{320, "light", ""}, {320, "dark", ""}, {640, "light", ""}, {1400, "light", ""}, {1400, "dark", ""}, {2560, "light", ""}, {1000, "light", "print"}} {
 			tab.looks(look.width, look.colors, look.media)
 			var wide int
-			if tab.says("document.documentElement.scrollWidth", &wide); wide > look.width {
+			if tab.eval("document.documentElement.scrollWidth", &wide); wide > look.width {
 				t.Errorf("%s is %d wide on a screen of %d", name, wide, look.width)
 			}
-			tab.says("document.activeElement.blur()", nil)
+			tab.eval("document.activeElement.blur()", nil)
 			if *shots != "" {
 				tab.shot(filepath.Join(*shots, fmt.Sprintf("%s-%d-%s%s.png", name, look.width, look.colors, look.media)), look.width, 2400)
 			}
@@ -280,20 +280,20 @@ func TestThePageOfTheDocsHasSmallPictures(t *testing.T) {
 		picture := filepath.Join("..", "images", "ui-"+name+".png")
 		info, err := os.Stat(filepath.Join(harness.Root(), "docs", "guides", picture))
 		if err != nil || info.Size() > 100<<10 || !strings.Contains(string(page), picture) {
-			t.Errorf("%s is not there, not in the page, or larger than 100 KiB: %v", picture, err)
+			t.Errorf("%s does not exist, is not on the page, or is larger than 100 KiB: %v", picture, err)
 		}
 	}
 }
 
-// axe returns the text of axe-core, empty where there is none.
+// axe returns the source of axe-core, empty if it is not installed.
 func axe(t *testing.T) string {
 	t.Helper()
-	var says bytes.Buffer
+	var stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), filepath.Join(harness.Root(), "tests", "tools", "axe.sh"))
-	cmd.Stderr = &says
+	cmd.Stderr = &stderr
 	path, err := cmd.Output()
 	if err != nil {
-		t.Logf("the rules of WCAG are not checked: %s", says.String())
+		t.Logf("the rules of WCAG are not checked: %s", stderr.String())
 		return ""
 	}
 	text, err := os.ReadFile(strings.TrimSpace(string(path)))
@@ -306,35 +306,35 @@ func axe(t *testing.T) string {
 // accessible fails unless a page follows the rules of WCAG 2.2 AA.
 func (w *world) accessible(tab *tab, axe, what string) {
 	w.Helper()
-	tab.says("window.axe || ("+"() => {"+axe+"})(); undefined", nil)
+	tab.eval("window.axe || ("+"() => {"+axe+"})(); undefined", nil)
 	var violations []struct {
 		ID, Help string
 		Nodes    []struct{ HTML, FailureSummary string }
 	}
-	tab.says(`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map(n => ({html: n.html, failureSummary: n.failureSummary}))})))`, &violations)
+	tab.eval(`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(r => r.violations.map(v => ({id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map(n => ({html: n.html, failureSummary: n.failureSummary}))})))`, &violations)
 	for _, v := range violations {
 		w.Errorf("%s: %s: %s: %.1500v", what, v.ID, v.Help, v.Nodes)
 	}
-	_ = tab.wrong() // axe-core is not bound to the policy of the page
+	_ = tab.wrong() // axe-core is not subject to the policy of the page
 }
 
-// reaches fails unless Tab reaches all that can be used, and shows where it is. The page may change meanwhile.
+// reaches fails unless Tab reaches every focusable element and shows the focus. The page may change meanwhile.
 func (w *world) reaches(tab *tab, name string) {
 	w.Helper()
 	const usable = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, pre[tabindex]")].filter(e => e.checkVisibility())`
 	var all int
-	tab.says(`window.reached = new Set(); window.unseen = []; document.activeElement.blur(); `+usable+`.length`, &all)
+	tab.eval(`window.reached = new Set(); window.unseen = []; document.activeElement.blur(); `+usable+`.length`, &all)
 	if all < 5 {
-		w.Errorf("%s: only %d things can be used", name, all)
+		w.Errorf("%s: only %d elements are focusable", name, all)
 	}
 	for range all + 5 {
 		tab.press("Tab", 9)
-		tab.says(`{ const e = document.activeElement; reached.add(e.outerHTML); const s = getComputedStyle(e); if (e !== document.body && (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2)) unseen.push(e.outerHTML) }`, nil)
+		tab.eval(`{ const e = document.activeElement; reached.add(e.outerHTML); const s = getComputedStyle(e); if (e !== document.body && (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2)) unseen.push(e.outerHTML) }`, nil)
 	}
 	var missed, unseen []string
-	tab.says(usable+`.map(e => e.outerHTML).filter(e => !reached.has(e))`, &missed)
-	tab.says(`unseen`, &unseen)
+	tab.eval(usable+`.map(e => e.outerHTML).filter(e => !reached.has(e))`, &missed)
+	tab.eval(`unseen`, &unseen)
 	if len(missed)+len(unseen) > 0 {
-		w.Errorf("%s: Tab does not reach %q, and does not show that it is at %q", name, missed, unseen)
+		w.Errorf("%s: Tab does not reach %q, and the focus is not visible at %q", name, missed, unseen)
 	}
 }

@@ -34,8 +34,8 @@ func installPages(ctx context.Context) error {
 	return nil
 }
 
-// wall starts a controller that serves pages, and returns their address. It leads no more than any other replica.
-func (w *world) wall(args ...string) (url string, p *harness.Process) {
+// startUI starts a controller that serves the web UI, and returns its address. Like any other replica, it may be a standby.
+func (w *world) startUI(args ...string) (url string, p *harness.Process) {
 	w.Helper()
 	address := harness.FreeAddress()
 	p, err := w.StartGatingController(w.Context(), append([]string{"--ui-addr=" + address, "--receiver-addr=", "--enable-leader-election"}, args...)...)
@@ -49,7 +49,7 @@ func (w *world) wall(args ...string) (url string, p *harness.Process) {
 	return "http://" + address + "/", p
 }
 
-// person makes a ServiceAccount that may do something in some namespaces, in all if there is an empty one, and returns a token of it.
+// person creates a ServiceAccount with rules in some namespaces, or in all if one is empty, and returns a token for it.
 func (w *world) person(name string, rules []rbacv1.PolicyRule, namespaces ...string) (token string) {
 	w.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
@@ -70,14 +70,14 @@ func (w *world) person(name string, rules []rbacv1.PolicyRule, namespaces ...str
 	return request.Status.Token
 }
 
-// seesGates is what somebody needs to see Gates, exceptions and what they hold.
+// seesGates are the rules that a user needs to view Gates, exceptions and held targets.
 var seesGates = []rbacv1.PolicyRule{
 	{APIGroups: []string{"gating.toolkit.fluxcd.io"}, Resources: []string{"gates", "gateexceptions"}, Verbs: []string{"get", "list"}},
 	{APIGroups: []string{"kustomize.toolkit.fluxcd.io"}, Resources: []string{"kustomizations"}, Verbs: []string{"get", "list"}},
 }
 
-// ask sends a request with a token, or without one if it is empty.
-func (w *world) ask(method, url, token string, body io.Reader, headers ...string) (code int, page string, err error) {
+// send sends a request with a token, or without one if it is empty.
+func (w *world) send(method, url, token string, body io.Reader, headers ...string) (code int, page string, err error) {
 	request, err := http.NewRequestWithContext(w.Context(), method, url, body)
 	if err != nil {
 		return 0, "", err
@@ -96,7 +96,7 @@ func (w *world) ask(method, url, token string, body io.Reader, headers ...string
 	return response.StatusCode, string(raw), errors.Join(err, response.Body.Close())
 }
 
-// answers fails unless a page answers with a code and some texts, and without those that begin with an exclamation mark.
+// answers fails unless a page returns a code and contains some texts. Texts that begin with an exclamation mark must be missing.
 func (w *world) answers(url, token string, want int, texts ...string) {
 	w.Helper()
 	if err := w.tryAnswers(url, token, want, texts...); err != nil {
@@ -105,10 +105,10 @@ func (w *world) answers(url, token string, want int, texts ...string) {
 }
 
 func (w *world) tryAnswers(url, token string, want int, texts ...string) error {
-	code, page, err := w.ask(http.MethodGet, url, token, nil)
+	code, page, err := w.send(http.MethodGet, url, token, nil)
 	_, content, _ := strings.Cut(page, "<main")
 	if err != nil || code != want {
-		return errors.Join(fmt.Errorf("%s answers %d, want %d: %.1500s", url, code, want, content), err)
+		return errors.Join(fmt.Errorf("%s returns %d, want %d: %.1500s", url, code, want, content), err)
 	}
 	for _, text := range texts {
 		if strings.Contains(page, strings.TrimPrefix(text, "!")) == strings.HasPrefix(text, "!") {
@@ -127,17 +127,17 @@ func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
 	for _, g := range []*v1alpha1.Gate{w.ReadGate("mine"), other.ReadGate("hidden")} {
 		w.Decided(g)
 	}
-	w.Eventually("it is held", func() error {
+	w.Eventually("the target is held", func() error {
 		if g := w.ReadGate("mine"); g.Status.Targets == nil || g.Status.Targets.Held != 1 {
 			return fmt.Errorf("%+v", g.Status.Targets)
 		}
 		return nil
 	})
-	w.asks("mine", "1m", "<script>alert(1)</script>\u202e")
+	w.requests("mine", "1m", "<script>alert(1)</script>\u202e")
 	w.Opened("mine", metav1.ConditionTrue)
 	all, one, none := w.person("all", seesGates, ""), w.person("one", seesGates, w.Namespace), w.person("none", nil)
-	closed, _ := w.wall()
-	open, _ := w.wall("--ui-anonymous")
+	closed, _ := w.startUI()
+	open, _ := w.startUI("--ui-anonymous")
 	mine, hidden, target := "gate/"+w.Namespace+"/mine", "gate/"+other.Namespace+"/hidden", "target/Kustomization/"+w.Namespace+"/apps"
 	for _, url := range []string{closed, open} {
 		w.answers(url, all, 200, other.Namespace, ">mine<", "!you may not")
@@ -178,44 +178,44 @@ func TestWhatIsRevokedIsGoneWithinSecondsAndSoAreItsNews(t *testing.T) {
 	w.Decided(w.ReadGate("mine"))
 	other.Decided(other.ReadGate("hidden"))
 	token := w.person("one", seesGates, w.Namespace)
-	url, _ := w.wall()
-	w.Eventually("the role counts", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
-	news, ended := w.hears(url, token)
-	other.asks("hidden", "1h", "not for them")
+	url, _ := w.startUI()
+	w.Eventually("the role takes effect", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
+	changes, ended := w.subscribe(url, token)
+	other.requests("hidden", "1h", "not for them")
 	other.Opened("hidden", metav1.ConditionTrue)
 	select {
-	case line := <-news:
-		t.Errorf("who may not see a gate hears %q", line)
+	case line := <-changes:
+		t.Errorf("a change of a gate that the user may not see was sent: %q", line)
 	case <-time.After(3 * time.Second):
 	}
-	w.asks("mine", "1h", "for them")
+	w.requests("mine", "1h", "for them")
 	select {
-	case <-news:
+	case <-changes:
 	case <-time.After(harness.Patience):
-		t.Error("they hear nothing")
+		t.Error("no change was sent")
 	}
 	w.Must(w.Client.Delete(w.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-one", Namespace: w.Namespace}}))
 	revoked := time.Now()
-	w.Eventually("it is revoked", func() error { return w.tryAnswers(url, token, 403) })
+	w.Eventually("the revocation takes effect", func() error { return w.tryAnswers(url, token, 403) })
 	if took := time.Since(revoked); took > 20*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("the revocation took %s", took)
 	}
 	w.Must(w.Client.Delete(w.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: w.Namespace}}))
-	w.Eventually("the token is gone", func() error { return w.tryAnswers(url, token, 401) })
+	w.Eventually("the token is rejected", func() error { return w.tryAnswers(url, token, 401) })
 	select {
 	case <-ended:
 	case <-time.After(harness.Patience):
-		t.Error("whose token is gone is told of changes still")
+		t.Error("the stream continues after the token was deleted")
 	}
 }
 
-// hears opens a page that is live, and returns its news.
-func (w *world) hears(url, token string) (news <-chan string, ended <-chan struct{}) {
+// subscribe opens the stream of changes, and returns its changes.
+func (w *world) subscribe(url, token string) (changes <-chan string, ended <-chan struct{}) {
 	w.Helper()
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, url+"changes", nil)
 	w.Must(err)
 	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // it is closed at its end
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // closed at the end of the stream
 	w.Must(err)
 	if response.StatusCode != http.StatusOK {
 		w.Fatal(response.Status)
@@ -224,7 +224,7 @@ func (w *world) hears(url, token string) (news <-chan string, ended <-chan struc
 	began := make(chan struct{})
 	go func() {
 		defer close(end)
-		defer response.Body.Close() //nolint:errcheck // it is only read
+		defer response.Body.Close() //nolint:errcheck // only read
 		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
 			switch line := scanner.Text(); {
 			case strings.HasPrefix(line, "retry"):
@@ -238,30 +238,30 @@ func (w *world) hears(url, token string) (news <-chan string, ended <-chan struc
 	return lines, end
 }
 
-// It changes the whole cluster, so it is not parallel.
+// The test affects the whole cluster, so it is not parallel.
 func TestWithoutTheAPIServerNobodySeesAnythingUntilItIsBack(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("mine")
 	w.Decided(w.ReadGate("mine"))
 	token := w.person("all", seesGates, "")
-	url, _ := w.wall("--ui-anonymous")
+	url, _ := w.startUI("--ui-anonymous")
 	mine := url + "gate/" + w.Namespace + "/mine"
-	w.Eventually("the role counts", func() error { return w.tryAnswers(mine, token, 200) })
+	w.Eventually("the role takes effect", func() error { return w.tryAnswers(mine, token, 200) })
 	resume, err := cluster.PauseAPIServer()
 	w.Must(err)
 	w.Cleanup(func() { _ = resume() })
-	w.Eventually("it fails closed", func() error { return w.tryAnswers(mine, token, 503, "cannot check now what you may see", "!mine") })
+	w.Eventually("the page fails closed", func() error { return w.tryAnswers(mine, token, 503, "cannot check now what you may see", "!mine") })
 	w.answers(mine, "", 200, ">closed<")
 	w.Must(resume())
-	w.Eventually("it is back", func() error { return w.tryAnswers(mine, token, 200) })
+	w.Eventually("the page is available again", func() error { return w.tryAnswers(mine, token, 200) })
 	start, err := cluster.KillAPIServer()
 	w.Must(err)
-	w.Eventually("it fails closed", func() error { return w.tryAnswers(mine, token, 503, "!closed by default") })
+	w.Eventually("the page fails closed", func() error { return w.tryAnswers(mine, token, 503, "!closed by default") })
 	w.answers(url+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: closed")
 	w.Must(start(w.Context()))
-	w.Eventually("it is back", func() error { return w.tryAnswers(mine, token, 200, "closed by default") })
-	w.asks("mine", "1h", "after that")
-	w.Eventually("caches follow again", func() error { return w.tryAnswers(mine, token, 200, "after that") })
+	w.Eventually("the page is available again", func() error { return w.tryAnswers(mine, token, 200, "closed by default") })
+	w.requests("mine", "1h", "after that")
+	w.Eventually("the caches are updated again", func() error { return w.tryAnswers(mine, token, 200, "after that") })
 }
 
 func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
@@ -270,33 +270,33 @@ func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
 	w.ClosedGate("mine")
 	w.Decided(w.ReadGate("mine"))
 	token := w.person("all", seesGates, "")
-	url, _ := w.wall("--ui-anonymous")
-	w.Eventually("the role counts", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
+	url, _ := w.startUI("--ui-anonymous")
+	w.Eventually("the role takes effect", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
 	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: mine, namespace: %s}\nspec: {default: opened}\n", w.Namespace)
 	for name, c := range map[string]struct {
 		text, token string
 		code        int
-		says        string
+		text        string
 	}{
-		"a manifest":         {manifest, token, 200, w.Namespace + "/mine <small>changed"},
-		"nearly too large":   {manifest + strings.Repeat("#", 1<<20-len(manifest)), token, 200, "/mine <small>changed"},
-		"too large":          {strings.Repeat("#", 1<<20+8192), token, 413, "larger than 1 MiB"},
-		"much too large":     {strings.Repeat("#", 20<<20), token, 413, "larger than 1 MiB"},
-		"without a token":    {manifest, "", 401, "names, states and times"},
-		"with a bad one":     {manifest, "not.a.token", 401, "rejects your token"},
-		"large, without one": {strings.Repeat("#", 1<<20), "", 401, "names, states and times"},
-		"with hostile names": {strings.ReplaceAll(manifest, "name: mine", `name: "<script>alert(1)</script>"`), token, 200, "&lt;script&gt;"},
+		"a manifest":             {manifest, token, 200, w.Namespace + "/mine <small>changed"},
+		"nearly too large":       {manifest + strings.Repeat("#", 1<<20-len(manifest)), token, 200, "/mine <small>changed"},
+		"too large":              {strings.Repeat("#", 1<<20+8192), token, 413, "larger than 1 MiB"},
+		"much too large":         {strings.Repeat("#", 20<<20), token, 413, "larger than 1 MiB"},
+		"without a token":        {manifest, "", 401, "names, states and times"},
+		"with an invalid token":  {manifest, "not.a.token", 401, "rejects your token"},
+		"large, without a token": {strings.Repeat("#", 1<<20), "", 401, "names, states and times"},
+		"with hostile names":     {strings.ReplaceAll(manifest, "name: mine", `name: "<script>alert(1)</script>"`), token, 200, "&lt;script&gt;"},
 	} {
 		var body bytes.Buffer
 		form := multipart.NewWriter(&body)
 		w.Must(errors.Join(form.WriteField("manifests", c.text), form.Close()))
-		code, page, err := w.ask(http.MethodPost, url+"what-if", c.token, &body, "Content-Type", form.FormDataContentType())
-		if err != nil || code != c.code || !strings.Contains(page, c.says) || strings.Contains(page, "<script>alert") {
+		code, page, err := w.send(http.MethodPost, url+"what-if", c.token, &body, "Content-Type", form.FormDataContentType())
+		if err != nil || code != c.code || !strings.Contains(page, c.text) || strings.Contains(page, "<script>alert") {
 			t.Errorf("%s: %d, %v: %.1000s", name, code, err, page)
 		}
 	}
 	if g := w.ReadGate("mine"); g.Spec.Default != v1alpha1.StateClosed {
-		t.Error("it was applied")
+		t.Error("the manifest was applied")
 	}
 }
 
@@ -306,19 +306,19 @@ func TestABrowserWithATokenIsLiveAndKnowsItsZone(t *testing.T) {
 	w.ClosedGate("night")
 	w.Decided(w.ReadGate("night"))
 	token := w.person("one", seesGates, w.Namespace)
-	url, _ := w.wall()
-	w.Eventually("the role counts", func() error { return w.tryAnswers(url, token, 200, ">night<") })
+	url, _ := w.startUI()
+	w.Eventually("the role takes effect", func() error { return w.tryAnswers(url, token, 200, ">night<") })
 	tab.does("Network.enable", nil, nil)
 	tab.does("Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{"Authorization": "Bearer " + token}}, nil)
 	tab.does("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "Asia/Tokyo"}, nil)
 	tab.does("Page.navigate", map[string]any{"url": url}, nil)
-	tab.until("it is live", `document.getElementById("live") && document.getElementById("live").textContent === "Live."`)
-	tab.until("it is in the zone of the browser", `location.search === "?zone=Asia%2FTokyo" && document.body.innerText.includes("Asia/Tokyo (JST)")`)
-	tab.until("it is closed", `document.querySelector("td .state").textContent === "closed"`)
-	tab.says(`window.same = true; document.querySelector("th[scope=row] a").focus()`, nil)
-	w.asks("night", "1h", "now")
-	tab.until("it is open", `document.querySelector("td .state").textContent === "opened"`)
-	tab.until("it is the same page, with the focus where it was", `window.same && document.activeElement.textContent === "night"`)
+	tab.until("the page is live", `document.getElementById("live") && document.getElementById("live").textContent === "Live."`)
+	tab.until("the page uses the time zone of the browser", `location.search === "?zone=Asia%2FTokyo" && document.body.innerText.includes("Asia/Tokyo (JST)")`)
+	tab.until("the gate is closed", `document.querySelector("td .state").textContent === "closed"`)
+	tab.eval(`window.same = true; document.querySelector("th[scope=row] a").focus()`, nil)
+	w.requests("night", "1h", "now")
+	tab.until("the gate is open", `document.querySelector("td .state").textContent === "opened"`)
+	tab.until("the page was not reloaded and has kept the focus", `window.same && document.activeElement.textContent === "night"`)
 	if wrong := tab.wrong(); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}
@@ -329,11 +329,11 @@ func TestThePagesOfTheControllerAreForAllPeople(t *testing.T) {
 	w := newWorld(t)
 	w.scene()
 	tab, axe := newBrowser(t).open(), axe(t)
-	url, _ := w.wall("--ui-anonymous")
-	w.Eventually("all are there", func() error { return w.tryAnswers(url, "", 200, ">infra<") })
+	url, _ := w.startUI("--ui-anonymous")
+	w.Eventually("the page shows all gates", func() error { return w.tryAnswers(url, "", 200, ">infra<") })
 	for name, path := range map[string]string{
 		"anonymous overview": "?zone=UTC&namespace=" + w.Namespace, "anonymous gate": "gate/" + w.Namespace + "/production?zone=UTC", "anonymous month": "gate/" + w.Namespace + "/production/month?zone=UTC",
-		"not for all": "target/Kustomization/" + w.Namespace + "/apps?zone=UTC",
+		"not anonymous": "target/Kustomization/" + w.Namespace + "/apps?zone=UTC",
 	} {
 		for _, look := range []struct {
 			width  int
@@ -342,7 +342,7 @@ func TestThePagesOfTheControllerAreForAllPeople(t *testing.T) {
 			tab.looks(look.width, look.colors, "")
 			tab.goes(url + path)
 			var wide int
-			if tab.says("document.documentElement.scrollWidth", &wide); wide > look.width {
+			if tab.eval("document.documentElement.scrollWidth", &wide); wide > look.width {
 				t.Errorf("%s is %d wide on a screen of %d", name, wide, look.width)
 			}
 			if *shots != "" {
