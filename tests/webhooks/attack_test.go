@@ -15,14 +15,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// raw sends bytes on a connection of its own and returns all that comes back.
+// raw sends bytes on a new connection and returns everything that it receives.
 func (w *world) raw(text string) string {
 	w.Helper()
 	conn, err := new(net.Dialer).DialContext(w.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
 	w.Must(err)
-	defer conn.Close() //nolint:errcheck // it was read
+	defer conn.Close() //nolint:errcheck // everything was read
 	w.Must(conn.SetDeadline(time.Now().Add(10 * time.Second)))
-	// The server may close before it has read all.
+	// The server may close before it has read everything.
 	_, _ = io.WriteString(conn, text)
 	answer, _ := io.ReadAll(conn)
 	return string(answer)
@@ -31,8 +31,8 @@ func (w *world) raw(text string) string {
 // closing is the end of the headers of a raw request.
 const closing = "Host: a\r\nConnection: close\r\n"
 
-// unasked fails if any request is on the Gate production.
-func (w *world) unasked() {
+// expectNoRequest fails if there is a request on the Gate production.
+func (w *world) expectNoRequest() {
 	w.Helper()
 	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
 		if at, by, _ := w.request("production", action); at != "" {
@@ -41,8 +41,7 @@ func (w *world) unasked() {
 	}
 }
 
-// types are those of receivers with a secret, with headers and a body that are good except
-// for the proof.
+// types has the types of receivers with a secret, with valid headers and a valid body except for the proof.
 var types = map[string]struct {
 	body    string
 	headers []string
@@ -73,11 +72,11 @@ func TestAnUnknownPathLooksLikeAWrongProof(t *testing.T) {
 				}
 			}
 			if len(seen) != 1 {
-				t.Errorf("%s, %d bytes: the answers differ: %v", kind, len(body), seen)
+				t.Errorf("%s, %d bytes: the responses differ: %v", kind, len(body), seen)
 			}
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestAnotherMethodIsRefusedAlike(t *testing.T) {
@@ -100,7 +99,7 @@ func TestAnotherMethodIsRefusedAlike(t *testing.T) {
 			t.Errorf("%s: %v", method, seen)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestASuspendedReceiverSaysSoOnlyToItsSender(t *testing.T) {
@@ -108,12 +107,12 @@ func TestASuspendedReceiverSaysSoOnlyToItsSender(t *testing.T) {
 	w.ClosedGate("production")
 	path := w.receiver("gitlab", v1alpha1.GitLabReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
 	if got := w.post(path, "{}", "X-Gitlab-Token", "wrong", "X-Gitlab-Event", "a"); got.code != http.StatusNotFound || got.body != "" {
-		t.Errorf("a stranger gets %+v", got)
+		t.Errorf("a client without the proof gets %+v", got)
 	}
 	if got := w.post(path, "{}", "X-Gitlab-Token", token, "X-Gitlab-Event", "a"); got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
 		t.Errorf("the sender gets %+v", got)
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
@@ -128,11 +127,11 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 	large := strings.Repeat("a", 3<<20+1)
 	for name, tc := range map[string]struct{ request, want string }{
 		"a length that is too large":        {head + "Content-Length: 3145729\r\n\r\n", "413"},
-		"the largest length there is":       {head + "Content-Length: 9223372036854775807\r\n\r\n", "413"},
-		"a length beyond that":              {head + "Content-Length: 9223372036854775808\r\n\r\n", "400"},
+		"the largest length":                {head + "Content-Length: 9223372036854775807\r\n\r\n", "413"},
+		"a length beyond the largest one":   {head + "Content-Length: 9223372036854775808\r\n\r\n", "400"},
 		"a negative length":                 {head + "Content-Length: -1\r\n\r\n", "400"},
 		"chunks that are too large":         {head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large), "413"},
-		"a chunk of an absurd length":       {head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n", "400"},
+		"a chunk with an absurd length":     {head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n", "400"},
 		"a chunk that is not a number":      {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "400"},
 		"gzip":                              {head + fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", zipped.Len(), zipped.String()), "415"},
 		"deflate":                           {head + "Content-Encoding: deflate\r\nContent-Length: 2\r\n\r\n{}", "415"},
@@ -145,8 +144,8 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 		"no host":                           {"POST " + path + " HTTP/1.1\r\n\r\n", "400"},
 		"a header with NUL":                 {head + "X-A: a\x00b\r\n\r\n", "400"},
 		"a header name with a blank":        {head + "X-A : a\r\n\r\n", "400"},
-		"a version that there is not":       {"POST " + path + " HTTP/3.7\r\n" + closing + "\r\n", "505"},
-		"a path that is badly encoded":      {"POST /hook/%zz HTTP/1.1\r\n" + closing + "\r\n", "400"},
+		"an unknown version":                {"POST " + path + " HTTP/3.7\r\n" + closing + "\r\n", "505"},
+		"an invalid encoding of the path":   {"POST /hook/%zz HTTP/1.1\r\n" + closing + "\r\n", "400"},
 		"something that is not HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400"},
 		"a request that is split by a path": {"POST " + path + "\r\nX-A: b HTTP/1.1\r\n" + closing + "\r\n", "400"},
 	} {
@@ -154,14 +153,13 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 			t.Errorf("%s: %.80q, want %s", name, answer, tc.want)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 	if got := w.post(path, "{}", "Content-Encoding", "identity"); got.code != http.StatusOK {
 		t.Errorf("identity: %+v", got)
 	}
 }
 
-// A proxy that reads a length where we read chunks would take the rest for the
-// request of somebody else: the connection must end.
+// If a proxy uses the length and the server reads chunks, the rest would count as a request of another client. So the connection must end.
 func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -169,14 +167,14 @@ func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 	hidden := "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
 	for name, request := range map[string]string{
 		"length and chunks":     fmt.Sprintf("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", 5+len(hidden), hidden),
-		"chunks in odd letters": "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hidden,
+		"chunked in mixed case": "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hidden,
 		"a folded header":       "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked , identity\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + hidden,
 	} {
 		if answer := w.raw(request); strings.Contains(answer, " 200 ") {
 			t.Errorf("%s: %q", name, answer)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestOnlyThePathItselfIsThePath(t *testing.T) {
@@ -198,7 +196,7 @@ func TestOnlyThePathItselfIsThePath(t *testing.T) {
 			t.Errorf("%s: %s", target, got)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 	for _, target := range []string{path, path + "?a=b", "http://elsewhere" + path, strings.Replace(path, "/hook", "/%68ook", 1)} {
 		if got := send(target, "HTTP/1.1"); got != "200" {
 			t.Errorf("%s: %s", target, got)
@@ -223,17 +221,17 @@ func TestAProofThatIsThereTwiceIsNone(t *testing.T) {
 			t.Errorf("%q: %d", headers, got.code)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 	folded := w.raw("POST " + path + " HTTP/1.1\r\n" + closing + "X-Signature: sha256=\r\n " + good[7:] + "\r\nContent-Length: 2\r\n\r\n{}")
 	if strings.Contains(folded, " 200 ") {
-		t.Errorf("folded: %q", folded)
+		t.Errorf("a folded header: %q", folded)
 	}
 	if got := w.post(path, "{}", "X-Signature", good); got.code != http.StatusOK {
-		t.Errorf("the good one: %+v", got)
+		t.Errorf("the valid one: %+v", got)
 	}
 }
 
-// The text of a sender reaches annotations, the status, the log and terminals.
+// The text of a sender is written to annotations, the status, the log and terminals.
 func TestWhatIsInAReasonStaysAReason(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -291,10 +289,10 @@ func TestAnExpressionThatNeverEndsKeepsNobodyElseOut(t *testing.T) {
 		select {
 		case got := <-answers:
 			if got.code != http.StatusInternalServerError || strings.Contains(got.body, token) {
-				t.Errorf("the slow one: %+v", got)
+				t.Errorf("the slow receiver: %+v", got)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("the evaluation goes on")
+			t.Fatal("the evaluation does not end")
 		}
 	}
 }

@@ -30,19 +30,17 @@ import (
 )
 
 const (
-	// benchSenders send at the same time, each to a receiver of its own.
+	// benchSenders is the number of concurrent senders. Each has its own receiver.
 	benchSenders = 8
-	// benchRequests by which one measurement is taken.
+	// benchRequests is the number of requests per measurement.
 	benchRequests = 100
-	// benchTurns in which one is taken with webhooks and one without them. They are
-	// short and the median of their ratios counts, so that what else the machine
-	// does hits both. All of them are less than the burst that a receiver takes.
+	// benchTurns is the number of pairs of measurements, one with webhooks and one without them. They are short, and the median of their
+	// ratios counts, so that other load on the machine affects both. Together they stay below the burst limit of a receiver.
 	benchTurns = 5
 )
 
-// BenchmarkWebhook measures how many webhooks a second become requests on Gates. The
-// yardstick is a client that reads and patches the same Gates itself, in turns with
-// the webhooks: of-plain is 1 if they cost nothing. They read a Secret besides.
+// BenchmarkWebhook measures how many webhooks per second become requests on Gates. The baseline is a client that reads and patches the
+// same Gates directly, measured alternately: of-plain is 1 if webhooks cost nothing. Webhooks also read a Secret.
 func BenchmarkWebhook(b *testing.B) {
 	for _, kind := range []string{v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver} {
 		for _, gates := range []int{benchSenders, 1} {
@@ -129,7 +127,7 @@ func newBenchLoad(b *testing.B, kind string, gates int) *benchLoad {
 	return l
 }
 
-// turn has all senders send, and returns how long that took, and each request.
+// turn makes all senders send, and returns how long that took in total, and for each request.
 func (l *benchLoad) turn(b *testing.B, send func(ctx context.Context, sender int) error) (time.Duration, []time.Duration) {
 	b.Helper()
 	times := make([]time.Duration, benchRequests)
@@ -170,7 +168,7 @@ func (l *benchLoad) post(ctx context.Context, sender int) error {
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%d %s", response.StatusCode, text)
@@ -178,8 +176,8 @@ func (l *benchLoad) post(ctx context.Context, sender int) error {
 	return err
 }
 
-// annotate writes as much as a webhook ends in, and no request: a webhook would wait until that of
-// somebody else is taken note of, and nobody does.
+// annotate writes as much as a webhook does, but no request: a second webhook would wait until the controller handles the first one, and
+// no controller runs.
 func (l *benchLoad) annotate(ctx context.Context, sender int) error {
 	obj := &v1alpha1.Gate{}
 	if err := l.Client.Get(ctx, l.Key(l.gates[sender]), obj); err != nil {

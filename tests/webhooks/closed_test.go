@@ -13,10 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// No webhook opens what a person has closed: the sender is told, and so is whoever looks
-// at the Gate.
+// A webhook cannot open a Gate that a person has closed. The response and an event on the Gate report that.
 func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
-	for name, handled := range map[string]bool{"the controller has seen the close": true, "nobody has seen the close yet": false} {
+	for name, handled := range map[string]bool{"the controller has handled the close": true, "the close is unhandled": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, cluster.Client)
 			events := record.NewFakeRecorder(10)
@@ -49,9 +48,9 @@ func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
 				t.Errorf("an open is requested at %s", at)
 			}
 			if text := <-events.Events; !strings.HasPrefix(text, "Warning RequestRefused open requested by GateReceiver "+w.Namespace+"/smoke is refused, a user has closed the gate, so a webhook cannot open it: close requested") {
-				t.Errorf("told %q", text)
+				t.Errorf("got event %q", text)
 			}
-			if !handled { // Flux may remove what nobody has seen, and the close would be lost
+			if !handled { // Flux may remove an unhandled close, which would be lost
 				if got := w.post(closes, "{}"); got.code != http.StatusServiceUnavailable {
 					t.Errorf("a close gets %+v", got)
 				}

@@ -22,8 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// faults are what a client returns for Gates and Secrets, nil for what the API server
-// says.
+// faults are errors that a client returns for Gates and Secrets. Without an error, it returns the response of the API server.
 type faults struct {
 	get, patch, patched, secret func(call int64) error
 	gets, patches, secrets      atomic.Int64
@@ -65,7 +64,7 @@ func (f *faults) client() client.Client {
 
 var gates = schema.GroupResource{Group: "gating.toolkit.fluxcd.io", Resource: "gates"}
 
-// once is a fault of the first calls only.
+// once returns a fault of the first calls only.
 func once(err error) func(int64) error {
 	return func(n int64) error {
 		if n <= 2 {
@@ -89,19 +88,19 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 		faults *faults
 		want   int
 	}{
-		"a read that times out":          {&faults{get: once(timeout)}, 200},
-		"a read without a connection":    {&faults{get: once(refused)}, 200},
-		"a write that times out":         {&faults{patch: once(timeout)}, 200},
-		"a write without a connection":   {&faults{patch: once(refused)}, 200},
-		"a write that is too many":       {&faults{patch: once(busy)}, 200},
-		"a write that fails":             {&faults{patch: once(broken)}, 200},
-		"a storm of conflicts":           {&faults{patch: func(n int64) error { return map[bool]error{true: conflict}[n < 100] }}, 200},
-		"a Secret that cannot be read":   {&faults{secret: func(n int64) error { return map[bool]error{true: refused}[n == 2 || n == 3] }}, 200},
-		"a write that is forbidden":      {&faults{patch: always(forbidden)}, 500},
-		"a read that is forbidden":       {&faults{get: always(forbidden)}, 500},
-		"a write that is invalid":        {&faults{patch: always(invalid)}, 500},
-		"a write whose answer is lost":   {&faults{patched: once(refused)}, 200},
-		"a write with a lost answer 500": {&faults{patched: once(broken)}, 200},
+		"a read that times out":                         {&faults{get: once(timeout)}, 200},
+		"a read without a connection":                   {&faults{get: once(refused)}, 200},
+		"a write that times out":                        {&faults{patch: once(timeout)}, 200},
+		"a write without a connection":                  {&faults{patch: once(refused)}, 200},
+		"a write that exceeds the rate limit":           {&faults{patch: once(busy)}, 200},
+		"a write that fails":                            {&faults{patch: once(broken)}, 200},
+		"a storm of conflicts":                          {&faults{patch: func(n int64) error { return map[bool]error{true: conflict}[n < 100] }}, 200},
+		"a Secret that cannot be read":                  {&faults{secret: func(n int64) error { return map[bool]error{true: refused}[n == 2 || n == 3] }}, 200},
+		"a write that is forbidden":                     {&faults{patch: always(forbidden)}, 500},
+		"a read that is forbidden":                      {&faults{get: always(forbidden)}, 500},
+		"a write that is invalid":                       {&faults{patch: always(invalid)}, 500},
+		"a write whose response is lost":                {&faults{patched: once(refused)}, 200},
+		"a write with a response of 500 that succeeded": {&faults{patched: once(broken)}, 200},
 	} {
 		for _, kind := range []string{v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 				got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1")
 				action := actionOf(kind)
 				at, _, _ := w.request("production", action)
-				// The answer of the API server is for the log alone.
+				// The error of the API server is only logged.
 				body := map[int]string{200: string(action) + " requested\n", 500: "some gates could not be updated, see the log of the controller\n"}[tc.want]
 				if got.code != tc.want || got.body != body || (at != "") != (tc.want == 200) {
 					t.Errorf("got %+v, want %d %q, requested at %q", got, tc.want, body, at)
@@ -128,14 +127,14 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 	}
 }
 
-// Each waits until the sender would give up.
+// Each request is retried until the sender would time out.
 func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
 	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 	for name, f := range map[string]*faults{
 		"no read": {get: always(refused)}, "no write": {patch: always(refused)}, "no Secret": {secret: func(n int64) error {
 			return map[bool]error{true: refused}[n > 1]
 		}},
-		"conflicts for ever": {patch: always(apierrors.NewConflict(gates, "production", errors.New("changed")))},
+		"permanent conflicts": {patch: always(apierrors.NewConflict(gates, "production", errors.New("changed")))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +147,7 @@ func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
 			if got.code != http.StatusServiceUnavailable || got.body != body || got.header.Get("Retry-After") == "" || time.Since(start) > 10*time.Second {
 				t.Errorf("got %+v after %s", got, time.Since(start))
 			}
-			w.unasked()
+			w.expectNoRequest()
 			healthy := w.replica(cluster.Client)
 			healthy.load("ci")
 			if got := healthy.signed(path, "{}", "1"); got != http.StatusOK {
@@ -159,8 +158,8 @@ func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
 }
 
 func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
-	asked := make(chan struct{}, 1000)
-	f := &faults{get: func(int64) error { asked <- struct{}{}; return syscall.ECONNREFUSED }}
+	received := make(chan struct{}, 1000)
+	f := &faults{get: func(int64) error { received <- struct{}{}; return syscall.ECONNREFUSED }}
 	w := newWorld(t, f.client())
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -169,12 +168,12 @@ func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { <-asked; cancel() }()
+	go func() { <-received; cancel() }()
 	if response, err := http.DefaultClient.Do(req); err == nil {
 		_ = response.Body.Close()
 		t.Fatalf("got %d", response.StatusCode)
 	}
-	if err := harness.Eventually(t.Context(), 5*time.Second, "it is given up", func() error {
+	if err := harness.Eventually(t.Context(), 5*time.Second, "the request is canceled", func() error {
 		if !strings.Contains(w.log.String(), `"code":503`) {
 			return errors.New(w.log.String())
 		}
@@ -182,7 +181,7 @@ func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestAGateThatIsGoingIsNotAsked(t *testing.T) {
@@ -194,7 +193,7 @@ func TestAGateThatIsGoingIsNotAsked(t *testing.T) {
 	if got := w.post(path, "{}"); got.code != http.StatusInternalServerError || !strings.Contains(got.body, "is being deleted") {
 		t.Errorf("got %+v", got)
 	}
-	w.unasked()
+	w.expectNoRequest()
 	w.Edit(obj, func() { obj.Finalizers = nil })
 }
 
@@ -206,10 +205,10 @@ func TestAReceiverThatIsDeletedTakesNothing(t *testing.T) {
 	if got := w.post(path, "{}"); got.code != http.StatusNotFound {
 		t.Errorf("got %+v", got)
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
-// A person plans to open, and nobody has taken note of it: the plan must not be lost.
+// A person has planned an open request that is not handled yet. It must not be lost.
 func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
@@ -223,12 +222,12 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 		select {
 		case got := <-answer:
 			if got.code != http.StatusOK || !seen {
-				t.Errorf("got %+v, seen by the controller: %t", got, seen)
+				t.Errorf("got %+v, handled by the controller: %t", got, seen)
 			}
 			return
 		case <-time.After(500 * time.Millisecond):
 			if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != planned {
-				continue // the answer is on its way
+				continue // the response is delayed
 			}
 			obj := w.ReadGate("production")
 			obj.Status.Memory.HandledRequests = []v1alpha1.HandledRequest{{Action: v1alpha1.RequestOpen, LastHandled: planned}}
@@ -246,7 +245,7 @@ func TestEachReceiverHasARateOfItsOwn(t *testing.T) {
 	other := w.receiver("other", v1alpha1.GenericHMACReceiver, none)
 	for range 250 {
 		if got := w.post(path, "{}", "X-Signature", "sha256=00"); got.code != http.StatusNotFound {
-			t.Fatalf("a stranger gets %+v", got)
+			t.Fatalf("a client without the proof gets %+v", got)
 		}
 	}
 	for i := range 200 {
@@ -258,7 +257,7 @@ func TestEachReceiverHasARateOfItsOwn(t *testing.T) {
 		t.Errorf("one too many: %+v", got)
 	}
 	if got := w.post(path, "{}", "X-Signature", "sha256=00"); got.code != http.StatusNotFound {
-		t.Errorf("a stranger gets %+v", got)
+		t.Errorf("a client without the proof gets %+v", got)
 	}
 	if got := w.signed(other, "{}", ""); got != http.StatusOK {
 		t.Errorf("another receiver: %d", got)

@@ -19,8 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// BenchmarkFlaggerCheck measures checks over loopback with a thousand Gates in the
-// cache, beside a server that answers 200 and does nothing.
+// BenchmarkFlaggerCheck measures checks over loopback with a thousand Gates in the cache, compared with a server that only returns 200.
 func BenchmarkFlaggerCheck(b *testing.B) {
 	w := harness.NewWorld(b, cluster)
 	for i := range 1000 {
@@ -41,8 +40,7 @@ func BenchmarkFlaggerCheck(b *testing.B) {
 	}
 }
 
-// measure sends requests one after the other and reports how long the slowest of a
-// hundred takes.
+// measure sends requests one after the other and reports the 99th percentile of their duration.
 func measure(b *testing.B, handler http.Handler, body string, code int) {
 	b.Helper()
 	server := httptest.NewServer(handler)

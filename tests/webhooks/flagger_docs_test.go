@@ -26,16 +26,15 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// flaggerHost is where the docs say that Flagger is served.
+// flaggerHost is the host of the server for Flagger in the docs.
 const flaggerHost = "gating-flagger.gating-system"
 
-// flaggerPage is docs/guides/flagger.md in a folder of its own, with its manifests as files
-// and a copy of config.
+// flaggerPage is docs/guides/flagger.md in a separate folder, with its manifests as files and a copy of config.
 type flaggerPage struct {
 	*flaggerProcess
 	dir      string
 	commands []string
-	// hooks are those of its canary.
+	// hooks are the webhooks of its canary.
 	hooks []canaryHook
 }
 
@@ -45,7 +44,7 @@ type canaryHook struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// fileName is that of a manifest on the page.
+// fileName matches the file name of a manifest on the page.
 var fileName = regexp.MustCompile(`^# ([a-z]+\.yaml)\n`)
 
 func readFlaggerPage(w *harness.World) *flaggerPage {
@@ -73,7 +72,7 @@ func readFlaggerPage(w *harness.World) *flaggerPage {
 	return page
 }
 
-// run runs a command as it is written, except that the host of the docs is here.
+// run runs a command as written, except that the host of the docs resolves to the test server.
 func (p *flaggerPage) run(command string) {
 	p.Helper()
 	curlrc := "connect-to = " + flaggerHost + ":80:" + p.address + "\nnoproxy = *\n"
@@ -84,13 +83,13 @@ func (p *flaggerPage) run(command string) {
 	}
 }
 
-// asked returns an error unless Flagger gets the codes for the webhooks of the canary.
-func (p *flaggerPage) asked(codes map[string]int) error {
+// responds returns an error unless the webhooks of the canary get the expected status codes.
+func (p *flaggerPage) responds(codes map[string]int) error {
 	for _, hook := range p.hooks {
 		path, ok := strings.CutPrefix(hook.URL, "http://"+flaggerHost)
 		code, wanted := codes[hook.Type]
 		if !ok || !wanted {
-			return harness.Permanent(fmt.Errorf("nobody expects %+v", hook))
+			return harness.Permanent(fmt.Errorf("unexpected webhook %+v", hook))
 		}
 		body, err := json.Marshal(map[string]any{"name": "podinfo", "namespace": "test", "phase": "Progressing", "metadata": hook.Metadata})
 		if err != nil {
@@ -136,12 +135,11 @@ func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
 		if i > 0 {
 			page.run(page.commands[i+1])
 		}
-		page.Eventually(fmt.Sprintf("after %s, Flagger is told %v", page.commands[i+1], want), func() error { return page.asked(want) })
+		page.Eventually(fmt.Sprintf("after %s, Flagger gets %v", page.commands[i+1], want), func() error { return page.responds(want) })
 	}
 }
 
-// isServed checks that what config/flagger adds fits together, and takes the
-// Deployment away: the process runs here.
+// isServed checks that the parts of config/flagger are consistent, and deletes the Deployment, because the test runs the process itself.
 func isServed(w *harness.World) {
 	w.Helper()
 	deployment, service, policy := &appsv1.Deployment{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}
@@ -154,7 +152,7 @@ func isServed(w *harness.World) {
 	container := pod.Spec.Containers[0]
 	i := slices.IndexFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.Name == service.Spec.Ports[0].TargetPort.StrVal })
 	if i < 0 || !slices.Contains(container.Args, fmt.Sprintf("--flagger-addr=:%d", container.Ports[i].ContainerPort)) {
-		w.Fatalf("the service sends to %v, there are %v with %v", service.Spec.Ports, container.Ports, container.Args)
+		w.Fatalf("the service sends to %v, the container has the ports %v and the flags %v", service.Spec.Ports, container.Ports, container.Args)
 	}
 	if service.Spec.Ports[0].Port != 80 || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 		w.Errorf("the service is %+v", service.Spec)

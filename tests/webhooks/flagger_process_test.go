@@ -43,11 +43,11 @@ func startFlagger(w *harness.World, args ...string) *flaggerProcess {
 			w.Error(err)
 		}
 	})
-	p.Eventually("it answers", func() error { return p.answers("/gate/approve", "", http.StatusOK) })
+	p.Eventually("the server responds", func() error { return p.answers("/gate/approve", "", http.StatusOK) })
 	return p
 }
 
-// answers returns an error unless a request is answered with a code.
+// answers returns an error unless a request gets a status code.
 func (p *flaggerProcess) answers(path, body string, code int, headers ...string) error {
 	req, err := http.NewRequestWithContext(p.Context(), http.MethodPost, "http://"+p.address+path, strings.NewReader(body))
 	if err != nil {
@@ -66,8 +66,7 @@ func (p *flaggerProcess) answers(path, body string, code int, headers ...string)
 	return errors.Join(err, response.Body.Close())
 }
 
-// mayReadSecrets lets the controller read the Secrets of a namespace, as
-// config/webhooks does for all.
+// mayReadSecrets permits the controller to read the Secrets of a namespace, as config/webhooks does for all namespaces.
 func mayReadSecrets(w *harness.World, namespace string) {
 	w.Helper()
 	for _, args := range [][]string{

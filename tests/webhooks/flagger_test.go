@@ -32,8 +32,7 @@ type flaggerWorld struct {
 	flagger *receivers.Flagger
 }
 
-// newFlaggerWorld starts a server with a cache of its own. The client is what it writes
-// with.
+// newFlaggerWorld starts a server with a separate cache. It writes with the client c.
 func newFlaggerWorld(t *testing.T, c client.Client) *flaggerWorld {
 	t.Helper()
 	w := &flaggerWorld{world: newWorld(t, c)}
@@ -73,31 +72,30 @@ func startCache(t testing.TB, namespace string) cache.Cache {
 	return gates
 }
 
-// ask sends what Flagger sends for a canary.
-func (w *flaggerWorld) ask(path, canary string, headers ...string) reply {
+// send sends a request of Flagger for a canary.
+func (w *flaggerWorld) send(path, canary string, headers ...string) reply {
 	w.Helper()
 	return w.post(path, fmt.Sprintf(`{"name":%q,"namespace":%q,"phase":"Progressing","reason":"smoke tests passed"}`, canary, w.Namespace), headers...)
 }
 
-// bearing is the header with a token.
+// bearing returns the header with a token.
 func bearing(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
-// opened has a Gate say that it is open, as the controller does, and waits until the
-// cache has it.
+// opened makes a Gate report that it is open, as the controller does, and waits until the cache has that.
 func (w *flaggerWorld) opened(g *v1alpha1.Gate) {
 	w.Helper()
 	meta.SetStatusCondition(&g.Status.Conditions, metav1.Condition{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.DefaultReason})
 	g.Status.ObservedGeneration = g.Generation
 	w.Must(w.Client.Status().Update(w.Context(), g))
 	w.Eventually("the check passes", func() error {
-		if got := w.ask("/gate/check", g.Name); got.code != http.StatusOK || got.body != "Approved" {
+		if got := w.send("/gate/check", g.Name); got.code != http.StatusOK || got.body != "Approved" {
 			return fmt.Errorf("got %+v", got)
 		}
 		return nil
 	})
 }
 
-// of has a receiver request an action of some Gates.
+// of makes a receiver request an action of some Gates.
 func of(action v1alpha1.RequestAction, gates ...string) func(*v1alpha1.GateReceiverSpec) {
 	return func(s *v1alpha1.GateReceiverSpec) {
 		s.Action, s.GateRefs = action, nil
@@ -123,7 +121,7 @@ func TestACloseOfFlaggerIsARequestOfAReceiver(t *testing.T) {
 		{"/gate/close", "podinfo", "closer"},
 		{"/rollback/close", "rollback.podinfo", "ender"},
 	} {
-		if got := w.ask(tc.path, "podinfo", bearing(token)...); got.code != http.StatusAccepted || got.body != "" {
+		if got := w.send(tc.path, "podinfo", bearing(token)...); got.code != http.StatusAccepted || got.body != "" {
 			t.Errorf("%s: %+v", tc.path, got)
 		}
 		at, by, reason := w.request(tc.gate, v1alpha1.RequestClose)
@@ -152,7 +150,7 @@ func TestACloseOfFlaggerIsARequestOfAReceiver(t *testing.T) {
 	}
 }
 
-// Flagger cannot sign: not even the token of a receiver that opens opens a Gate.
+// Flagger cannot sign, so even with the token of a receiver that opens, it cannot open a Gate.
 func TestFlaggerOpensNoGate(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
@@ -205,7 +203,7 @@ func TestWhoMayNotCloseIsNotToldWhy(t *testing.T) {
 		{"the token as a password", "/gate/close", `{"name":"podinfo","namespace":"%s"}`, []string{"Authorization", "Basic " + token}},
 		{"a receiver without this gate", "/gate/close", `{"name":"web","namespace":"%s"}`, bearing(token)},
 		{"a receiver of another type", "/gate/close", `{"name":"production","namespace":"%s"}`, bearing(token)},
-		{"a gate that is not there", "/gate/close", `{"name":"gone","namespace":"%s"}`, bearing(token)},
+		{"a gate that does not exist", "/gate/close", `{"name":"gone","namespace":"%s"}`, bearing(token)},
 		{"the rollback of the gate", "/rollback/close", `{"name":"podinfo","namespace":"%s"}`, bearing(token)},
 		{"a filter", "/gate/close", `{"name":"release","namespace":"%s","phase":"Progressing"}`, bearing(token)},
 		{"a gate of another namespace", "/gate/close", `{"name":"x","namespace":"%s","metadata":{"gate":"` + elsewhere.Namespace + `/podinfo"}}`, bearing(token)},
@@ -222,7 +220,7 @@ func TestWhoMayNotCloseIsNotToldWhy(t *testing.T) {
 	}
 	for _, name := range []string{"podinfo", "release", "production"} {
 		if at, _, _ := w.request(name, v1alpha1.RequestClose); at != "" {
-			t.Errorf("%s is asked to close at %q", name, at)
+			t.Errorf("%s has a close request at %q", name, at)
 		}
 	}
 	if strings.Contains(w.log.String(), token) {
@@ -260,7 +258,7 @@ func TestATokenThatWasTakenOutOfItsSecretClosesNothing(t *testing.T) {
 		`{"token":"` + base64Of(token+"\n") + `","previousToken":"bmV3"}`: http.StatusAccepted,
 	} {
 		w.Must(w.Merge(secret, `{"data":%s}`, data))
-		if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != want {
+		if got := w.send("/gate/close", "podinfo", bearing(token)...); got.code != want {
 			t.Errorf("%s: %+v", data, got)
 		}
 	}
@@ -272,25 +270,25 @@ func TestAReceiverThatTakesNothingClosesNothing(t *testing.T) {
 	w.ClosedGate("web")
 	w.receiver("asleep", v1alpha1.GenericReceiver, of("close", "podinfo"), func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
 	w.receiver("baffled", v1alpha1.GenericReceiver, of("close", "web"), func(s *v1alpha1.GateReceiverSpec) { s.Filter = "req.nothing.of == 'this kind'" })
-	if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
-		t.Errorf("a suspended one: %+v", got)
+	if got := w.send("/gate/close", "podinfo", bearing(token)...); got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+		t.Errorf("a suspended receiver: %+v", got)
 	}
-	if got := w.ask("/gate/close", "web", bearing(token)...); got.code != http.StatusInternalServerError {
-		t.Errorf("one whose filter fails: %+v", got)
+	if got := w.send("/gate/close", "web", bearing(token)...); got.code != http.StatusInternalServerError {
+		t.Errorf("a receiver whose filter fails: %+v", got)
 	}
-	// Another one that has the same token and is awake does it.
+	// Another receiver with the same token is not suspended and accepts the request.
 	w.receiver("awake", v1alpha1.GenericReceiver, of("close", "podinfo"))
-	if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != http.StatusAccepted {
+	if got := w.send("/gate/close", "podinfo", bearing(token)...); got.code != http.StatusAccepted {
 		t.Errorf("got %+v", got)
 	}
 	many := 0
 	for range 1000 {
-		if many = w.ask("/gate/close", "podinfo", bearing(token)...).code; many != http.StatusAccepted {
+		if many = w.send("/gate/close", "podinfo", bearing(token)...).code; many != http.StatusAccepted {
 			break
 		}
 	}
 	if many != http.StatusTooManyRequests {
-		t.Errorf("requests without end: %d", many)
+		t.Errorf("too many requests: %d", many)
 	}
 }
 
@@ -304,7 +302,7 @@ func TestNothingIsAcceptedForFlaggerWhileTheAPIServerIsAway(t *testing.T) {
 	w := newFlaggerWorld(t, away)
 	w.ClosedGate("podinfo")
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
-	got := w.ask("/gate/close", "podinfo", bearing(token)...)
+	got := w.send("/gate/close", "podinfo", bearing(token)...)
 	if got.code != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
 		t.Errorf("got %+v", got)
 	}
@@ -326,37 +324,37 @@ func TestAReceiverOfWhichNothingIsKnownYetHasFlaggerTryAgain(t *testing.T) {
 	}}
 	w.Create(obj)
 	if _, err := w.table.Load(t.Context(), obj); err == nil {
-		t.Fatal("its Secret cannot be read")
+		t.Fatal("the Secret cannot be read")
 	}
 	for _, canary := range []string{"podinfo", "nobody"} {
-		if got := w.ask("/gate/close", canary, bearing(token)...); got.code != http.StatusServiceUnavailable || got.body != "" {
+		if got := w.send("/gate/close", canary, bearing(token)...); got.code != http.StatusServiceUnavailable || got.body != "" {
 			t.Errorf("%s: %+v", canary, got)
 		}
 	}
 }
 
-// Nobody reconciles the Gates here: each says that it is open until the end.
+// No controller reconciles the Gates in this test: each reports until the end that it is open.
 func TestACloseIsTrueByTheTimeThatItIsAccepted(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	var names []string
 	for i := range 30 {
 		names = append(names, fmt.Sprintf("gate-%d", i))
 	}
-	for from := 0; from < len(names); from += 10 { // a receiver has ten at most
+	for from := 0; from < len(names); from += 10 { // a receiver has at most ten
 		w.receiver(fmt.Sprintf("closer-%d", from), v1alpha1.GenericReceiver, of("close", names[from:from+10]...))
 	}
 	for _, name := range names {
 		w.opened(w.ClosedGate(name))
-		if got := w.ask("/gate/close", name, bearing(token)...); got.code != http.StatusAccepted {
+		if got := w.send("/gate/close", name, bearing(token)...); got.code != http.StatusAccepted {
 			t.Fatalf("got %+v", got)
 		}
-		if got := w.ask("/gate/check", name); got.code != http.StatusForbidden {
-			t.Fatalf("%s is closed, and a check gets %+v", name, got)
+		if got := w.send("/gate/check", name); got.code != http.StatusForbidden {
+			t.Fatalf("%s is closed, but a check gets %+v", name, got)
 		}
 	}
 }
 
-// stale has a Gate as it was for a number of reads.
+// stale returns an outdated version of a Gate for a number of reads.
 type stale struct {
 	client.Reader
 	reads int
@@ -379,11 +377,11 @@ func TestACloseIsNotAcceptedWhileTheCacheSaysOpen(t *testing.T) {
 		w.opened(g)
 		w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
 		w.flagger.Gates = &stale{Reader: w.flagger.Gates, reads: reads, was: *g}
-		if got := w.ask("/gate/close", "podinfo", bearing(token)...); got.code != want {
+		if got := w.send("/gate/close", "podinfo", bearing(token)...); got.code != want {
 			t.Errorf("after %d reads: %+v", reads, got)
 		}
 		if at, _, _ := w.request("podinfo", v1alpha1.RequestClose); at == "" {
-			t.Error("nothing is requested")
+			t.Error("there is no request")
 		}
 	}
 }

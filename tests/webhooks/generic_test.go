@@ -33,7 +33,7 @@ func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 	}
 }
 
-// The answer and the Gate say the same: the request is taken, and waits.
+// The response and the Gate agree: the request is accepted, and waits.
 func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
@@ -48,6 +48,6 @@ func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
 	obj = w.ReadGate("production")
 	handled := gate.ApplyRequests(obj, ledger.Stamped, w.clock.Now())
 	if said := ledger.WaitingForApproval(obj, w.clock.Now()); len(handled) != 1 || handled[0].Waits != 2 || !strings.HasSuffix(said, " waits for 2 more approvals: approve it with "+approve) {
-		t.Errorf("%+v, the gate says %q", handled, said)
+		t.Errorf("%+v, the message of the gate is %q", handled, said)
 	}
 }

@@ -24,7 +24,7 @@ func signWith(secret, body string) string {
 	return fmt.Sprintf("sha256=%x", mac.Sum(nil))
 }
 
-// signed sends a signed webhook with a delivery id, empty for none.
+// signed sends a signed webhook with a delivery ID, or without one if it is empty.
 func (w *world) signed(path, body, delivery string) int {
 	w.Helper()
 	headers := []string{"X-Signature", sign(body)}
@@ -52,7 +52,7 @@ func TestASignedWebhookIsTakenOnce(t *testing.T) {
 			t.Errorf("%s: requested again at %s", name, at)
 		}
 	}
-	again("the same", w, "1")
+	again("the same webhook", w, "1")
 	again("with another delivery id", w, "2")
 	again("without a delivery id", w, "")
 	other := w.replica(cluster.Client)
@@ -67,8 +67,8 @@ func TestASignedWebhookIsTakenOnce(t *testing.T) {
 		t.Errorf("after the window: %d", got)
 	}
 	obj := w.ReadGate("production")
-	if got := obj.Annotations[v1alpha1.DeliveriesAnnotation]; len(got) > 50 { // of one webhook
-		t.Errorf("the old ones are still there: %s", got)
+	if got := obj.Annotations[v1alpha1.DeliveriesAnnotation]; len(got) > 50 { // the record of one webhook
+		t.Errorf("old records are still there: %s", got)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestOneOfTwoThatComeAtTheSameTimeIsTaken(t *testing.T) {
 			}
 		}
 		if taken != 1 {
-			t.Errorf("%d of %v were taken", taken, codes)
+			t.Errorf("%d of %v were accepted", taken, codes)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 	}
 	first, _, _ := w.request("a", v1alpha1.RequestOpen)
 	if z, _, _ := w.request("z", v1alpha1.RequestOpen); first == "" || z == "" {
-		t.Errorf("requested at %q and %q: a Gate that is missing keeps the others waiting", first, z)
+		t.Errorf("requested at %q and %q: a missing Gate delays the others", first, z)
 	}
 	w.ClosedGate("missing")
 	w.clock.Step(time.Second)
@@ -147,21 +147,21 @@ func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
 		t.Error("requested twice")
 	}
 	if got := w.signed(path, "{}", "1"); got != http.StatusConflict {
-		t.Errorf("one try more: %d", got)
+		t.Errorf("one more try: %d", got)
 	}
 }
 
-// quota is how many webhooks a Gate remembers of a receiver.
+// quota is how many webhooks of a receiver a Gate records.
 const quota = 256
 
-// byHeader has a receiver do what a header says that nobody signs.
+// byHeader makes a receiver use the action in an unsigned header.
 func byHeader(s *v1alpha1.GateReceiverSpec) {
 	s.Action, s.ActionExpr = "", "string(headers['x-action'])"
 }
 
-// ask sends a signed webhook that is taken once to a receiver whose action is that of
-// the header. The clock goes on, so that no rate is reached.
-func (w *world) ask(path, body string, action v1alpha1.RequestAction) int {
+// send sends a signed webhook to a receiver that takes its action from the header. It advances the clock, so that no rate limit is
+// reached.
+func (w *world) send(path, body string, action v1alpha1.RequestAction) int {
 	w.Helper()
 	w.clock.Step(100 * time.Millisecond)
 	return w.post(path, body, "X-Signature", sign(body), "X-Delivery-Id", "1", "X-Action", string(action)).code
@@ -174,7 +174,7 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	busy, other := w.receiver("busy", v1alpha1.GenericHMACReceiver, byHeader), w.receiver("other", v1alpha1.GenericHMACReceiver, byHeader)
 	body := func(n int) string { return fmt.Sprintf(`{"n":%d}`, n) }
 	for n := range quota {
-		if got := w.ask(busy, body(n), opens); got != http.StatusOK {
+		if got := w.send(busy, body(n), opens); got != http.StatusOK {
 			t.Fatalf("webhook %d: %d", n, got)
 		}
 	}
@@ -184,40 +184,40 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 		action     v1alpha1.RequestAction
 		want       int
 	}{
-		{"one too many that opens", "{}", opens, http.StatusTooManyRequests},
-		{"the first one once more", body(0), opens, http.StatusConflict},
+		{"one open too many", "{}", opens, http.StatusTooManyRequests},
+		{"the first one again", body(0), opens, http.StatusConflict},
 		{"the first one, to close", body(0), closes, http.StatusConflict},
-		{"one too many that closes", `{"close":1}`, closes, http.StatusOK},
+		{"one close too many", `{"close":1}`, closes, http.StatusOK},
 		{"the one that closed, to open", `{"close":1}`, opens, http.StatusTooManyRequests},
-		{"another one that closes", `{"close":2}`, closes, http.StatusOK},
-		{"the last one once more", body(quota - 1), opens, http.StatusConflict},
+		{"another close", `{"close":2}`, closes, http.StatusOK},
+		{"the last one again", body(quota - 1), opens, http.StatusConflict},
 	} {
-		if got := w.ask(busy, refused.body, refused.action); got != refused.want {
+		if got := w.send(busy, refused.body, refused.action); got != refused.want {
 			t.Errorf("%s: %d, want %d", refused.name, got, refused.want)
 		}
 	}
 	if at, _, _ := w.request("production", opens); at != opened {
-		t.Errorf("opened at %s after it was at %s", at, opened)
+		t.Errorf("opened at %s, want %s", at, opened)
 	}
 	closed, by, _ := w.request("production", closes)
 	if !strings.HasSuffix(by, "/busy") {
 		t.Errorf("closed by %q", by)
 	}
 	for _, action := range []v1alpha1.RequestAction{closes, opens} {
-		if got := w.ask(other, fmt.Sprintf(`{"other":%q}`, action), action); got != http.StatusOK {
+		if got := w.send(other, fmt.Sprintf(`{"other":%q}`, action), action); got != http.StatusOK {
 			t.Errorf("%s of another receiver: %d", action, got)
 		}
 	}
 	if at, by, _ := w.request("production", closes); at == closed || !strings.HasSuffix(by, "/other") {
 		t.Errorf("closed at %s by %s", at, by)
 	}
-	// The quota is over with the oldest, the doubt with the close that was forgotten.
+	// The quota is available again without the oldest records, and opens are certain again without the forgotten close.
 	w.clock.Step(10*time.Minute + time.Second)
-	if got := w.ask(busy, "{}", opens); got != http.StatusOK {
+	if got := w.send(busy, "{}", opens); got != http.StatusOK {
 		t.Errorf("after the window: %d", got)
 	}
-	if got := w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]; len(got) > 50 { // of one webhook
-		t.Errorf("the old ones are still there: %.100s", got)
+	if got := w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]; len(got) > 50 { // the record of one webhook
+		t.Errorf("old records are still there: %.100s", got)
 	}
 }
 
@@ -230,40 +230,40 @@ func TestAGateWithAnUnreadableRecordClosesAndDoesNotOpen(t *testing.T) {
 	w.Edit(obj, func() { obj.Annotations = map[string]string{v1alpha1.DeliveriesAnnotation: garbage} })
 	got := w.post(path, "{}", "X-Signature", sign("{}"), "X-Delivery-Id", "1", "X-Action", "open")
 	if got.code != http.StatusInternalServerError || !strings.Contains(got.body, "/production' stays closed, its annotation gating.toolkit.fluxcd.io/deliveries cannot be read") {
-		t.Errorf("one that opens: %+v", got)
+		t.Errorf("an open: %+v", got)
 	}
-	w.unasked()
+	w.expectNoRequest()
 	if w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation] != garbage {
-		t.Error("one that opens has changed the record")
+		t.Error("an open has changed the record")
 	}
-	if got := w.ask(path, "{}", closes); got != http.StatusOK {
-		t.Errorf("one that closes: %d", got)
+	if got := w.send(path, "{}", closes); got != http.StatusOK {
+		t.Errorf("a close: %d", got)
 	}
 	if got := len(w.ReadGate("production").Annotations[v1alpha1.DeliveriesAnnotation]); got > 50 {
 		t.Errorf("%d bytes", got)
 	}
-	if got := w.ask(path, `{"n":1}`, opens); got != http.StatusTooManyRequests {
-		t.Errorf("one that opens with the new record: %d", got)
+	if got := w.send(path, `{"n":1}`, opens); got != http.StatusTooManyRequests {
+		t.Errorf("an open with the new record: %d", got)
 	}
 	w.clock.Step(10*time.Minute + time.Second)
-	if got := w.ask(path, `{"n":1}`, opens); got != http.StatusOK {
+	if got := w.send(path, `{"n":1}`, opens); got != http.StatusOK {
 		t.Errorf("after the window: %d", got)
 	}
 }
 
-// Others may have filled the annotations.
+// Other clients may have filled the annotations.
 func TestAGateWithoutRoomClosesAndDoesNotOpen(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, byHeader)
 	w.Edit(obj, func() { obj.Annotations = map[string]string{"example.com/full": strings.Repeat("x", 256<<10-1000)} })
-	if got := w.ask(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
-		t.Errorf("one that opens: %d", got)
+	if got := w.send(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
+		t.Errorf("an open: %d", got)
 	}
-	if got := w.ask(path, "{}", v1alpha1.RequestClose); got != http.StatusOK {
-		t.Errorf("one that closes: %d", got)
+	if got := w.send(path, "{}", v1alpha1.RequestClose); got != http.StatusOK {
+		t.Errorf("a close: %d", got)
 	}
-	if got := w.ask(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
+	if got := w.send(path, "{}", v1alpha1.RequestOpen); got != http.StatusTooManyRequests {
 		t.Errorf("the one that closed, to open: %d", got)
 	}
 	if at, _, _ := w.request("production", v1alpha1.RequestOpen); at != "" {
@@ -282,7 +282,7 @@ func TestAnAnnotationThatIsFullIsNoSuccess(t *testing.T) {
 	if got := w.post(path, "{}"); got.code != http.StatusInternalServerError {
 		t.Errorf("got %+v", got)
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
@@ -317,7 +317,7 @@ func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
 	check("without the Secret", fresh, "new", http.StatusNotFound)
 }
 
-// The controller may look at any time. Only the order of the answers counts.
+// The controller may reconcile at any time. Only the order of the responses counts.
 func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -337,7 +337,7 @@ func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// The clock stands still: only the order can tell.
+	// The clock does not advance, so only the order is significant.
 	for _, path := range []string{open, shut, shut, open} {
 		if got := other.post(path, "{}", "X-Signature", sign("{}")); got.code != http.StatusOK {
 			t.Fatalf("got %+v", got)

@@ -9,8 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// evaluates has a receiver evaluate an expression of type string that is neither an action nor a
-// bool, so that the evaluation fails.
+// evaluates makes a receiver evaluate a string expression that is neither an action nor a bool, so that the evaluation fails.
 func evaluates(s *v1alpha1.GateReceiverSpec, expression string) {
 	if s.Type == v1alpha1.GenericReceiver {
 		s.Filter = "bool(" + expression + ")"
@@ -19,7 +18,7 @@ func evaluates(s *v1alpha1.GateReceiverSpec, expression string) {
 	s.Action, s.ActionExpr = "", expression
 }
 
-// Whoever reads the log, an answer or the metrics must not be able to send a webhook.
+// The log, a response or the metrics must not contain anything that permits sending a webhook.
 func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -69,14 +68,14 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 				if s.Type == v1alpha1.GenericHMACReceiver {
 					s.Signature = &v1alpha1.ReceiverSignature{Header: "X-Sign", Algorithm: "sha256"}
 				}
-				evaluates(s, "headers.map(h, h + string(headers[h])).join(',')") // all that an expression can read
+				evaluates(s, "headers.map(h, h + string(headers[h])).join(',')") // everything that an expression can read
 			},
 		} {
 			send(w.receiver(fmt.Sprintf("r%d-%d", i, j), kind, change))
 		}
 	}
 	if taken == 0 {
-		t.Error("none was taken")
+		t.Error("no webhook was accepted")
 	}
 	families, err := w.metrics.Gather()
 	if err != nil {
@@ -84,11 +83,11 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	}
 	for name, text := range map[string]string{"the log": w.log.String(), "an answer": answers.String(), "a metric": fmt.Sprint(families)} {
 		if len(text) < 1000 {
-			t.Errorf("%s has %d bytes only", name, len(text))
+			t.Errorf("%s has only %d bytes", name, len(text))
 		}
 		for _, secret := range secrets {
 			if at := strings.Index(text, secret); at >= 0 {
-				t.Errorf("%s has a secret: %.300q", name, text[max(0, at-200):])
+				t.Errorf("%s contains a secret: %.300q", name, text[max(0, at-200):])
 				break
 			}
 		}

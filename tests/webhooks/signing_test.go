@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// withSecret gives the Secret of a receiver other data, and loads the receiver again.
+// withSecret replaces the data of a receiver's Secret, and loads the receiver again.
 func (w *world) withSecret(name string, data map[string]string) (path string) {
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
@@ -56,7 +56,7 @@ func TestAWebhookOfGitLabNeedsBothProofsAndIsTakenOnce(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 	for i, want := range []int{http.StatusOK, http.StatusConflict} {
 		if got := w.post(path, body, append(byToken, good...)...); got.code != want {
 			t.Errorf("both, %d: %+v", i, got)

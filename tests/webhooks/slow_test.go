@@ -13,13 +13,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// largest is how long a body may be, and stalled is more of it than any body may have.
+// largest is the maximum length of a body, and stalled exceeds it.
 const (
 	largest = 3 << 20
 	stalled = 64<<10 + 1
 )
 
-// stall sends the headers of a request and some of its body, and nothing more.
+// stall sends the headers of a request and a part of its body, and then nothing.
 func (w *world) stall(path string, body int, headers ...string) net.Conn {
 	w.Helper()
 	conn, err := new(net.Dialer).DialContext(w.Context(), "tcp", strings.TrimPrefix(w.url, "http://"))
@@ -52,7 +52,7 @@ func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
 	}
 }
 
-// Somebody who knows a path by hearsay must not learn from a stall whether there is one.
+// A client must not learn from a stall whether a path exists.
 func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Client)
@@ -66,7 +66,7 @@ func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 			began := time.Now()
 			group.Go(func() {
 				answer, err := io.ReadAll(conn)
-				// The whole of a body may take 30 seconds.
+				// The server permits 30 seconds for a whole body.
 				if took := time.Since(began); err != nil || took > 25*time.Second {
 					t.Errorf("%s with %d bytes: after %s: %v", name, body, took, err)
 				}
@@ -85,14 +85,14 @@ func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 	try("generic", w.receiver("generic", v1alpha1.GenericReceiver))
 	group.Wait()
 	if len(seen) != 1 {
-		t.Errorf("the answers differ: %v", seen)
+		t.Errorf("the responses differ: %v", seen)
 	}
 	for answer := range seen {
 		if !strings.HasPrefix(answer, "HTTP/1.1 408 ") || !strings.Contains(answer, "Connection: close\r\n") {
 			t.Errorf("got %q", answer)
 		}
 	}
-	w.unasked()
+	w.expectNoRequest()
 }
 
 func TestWhoTricklesHoldsNoRoomForEver(t *testing.T) {
@@ -114,5 +114,5 @@ func TestWhoTricklesHoldsNoRoomForEver(t *testing.T) {
 	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 408 " || time.Since(began) > 25*time.Second {
 		t.Errorf("got %q after %s: %v", answer, time.Since(began), err)
 	}
-	w.unasked()
+	w.expectNoRequest()
 }

@@ -26,10 +26,10 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// token of the receivers of a world. All types take it, also standard-webhooks.
+// token is the token of the receivers of a world. It is valid for all types, including standard-webhooks.
 const token = "whsec_czNjcjN0LTAxMjM0NTY3ODlhYmNkZWZn"
 
-// world is a namespace with Gates and receivers, and a server of its own for them.
+// world is a namespace with Gates and receivers, and a server for them.
 type world struct {
 	*harness.World
 	clock   *clocktesting.FakeClock
@@ -40,7 +40,7 @@ type world struct {
 	metrics *prometheus.Registry
 }
 
-// recordedLog has all that was logged.
+// recordedLog records all log lines.
 type recordedLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -52,7 +52,7 @@ func (l *recordedLog) String() string {
 	return strings.Join(l.lines, "\n")
 }
 
-// logger returns one that logs all there is to log.
+// logger returns a logger that logs at all levels.
 func (l *recordedLog) logger() logr.Logger {
 	return funcr.NewJSON(func(line string) {
 		l.mu.Lock()
@@ -61,7 +61,7 @@ func (l *recordedLog) logger() logr.Logger {
 	}, funcr.Options{Verbosity: 9})
 }
 
-// newWorld starts a server on loopback. The client is what it reads and writes with.
+// newWorld starts a server on loopback. It reads and writes with the client c.
 func newWorld(t *testing.T, c client.Client) *world {
 	t.Helper()
 	return (&world{
@@ -69,7 +69,7 @@ func newWorld(t *testing.T, c client.Client) *world {
 	}).replica(c)
 }
 
-// replica starts another server for the same Gates. Each has a table of its own.
+// replica starts another server for the same Gates. Each server has its own table of receivers.
 func (w *world) replica(c client.Client) *world {
 	w.Helper()
 	other := *w
@@ -99,8 +99,7 @@ func actionOf(kind string) v1alpha1.RequestAction {
 	return v1alpha1.RequestOpen
 }
 
-// receiver creates a receiver with a Secret of its own, has it loaded, and returns the
-// path of its webhook.
+// receiver creates a receiver with a new Secret, loads it, and returns the path of its webhook.
 func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceiverSpec)) string {
 	w.Helper()
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GateReceiverSpec{
@@ -117,7 +116,7 @@ func (w *world) receiver(name, kind string, change ...func(*v1alpha1.GateReceive
 	return w.load(name)
 }
 
-// load has a receiver loaded as its controller does.
+// load loads a receiver as its controller does.
 func (w *world) load(name string) string {
 	w.Helper()
 	obj := &v1alpha1.GateReceiver{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
@@ -127,7 +126,7 @@ func (w *world) load(name string) string {
 	return path
 }
 
-// reply is what a sender got.
+// reply is the response to a sender.
 type reply struct {
 	code   int
 	body   string
@@ -149,14 +148,14 @@ func (w *world) do(req *http.Request) reply {
 	w.Helper()
 	response, err := http.DefaultClient.Do(req)
 	w.Must(err)
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	var text bytes.Buffer
 	_, err = text.ReadFrom(response.Body)
 	w.Must(err)
 	return reply{code: response.StatusCode, body: text.String(), header: response.Header}
 }
 
-// request returns the request that a Gate has, as action, time, by and reason.
+// request returns the request on a Gate for an action: its time, requester and reason.
 func (w *world) request(name string, action v1alpha1.RequestAction) (at, by, reason string) {
 	w.Helper()
 	obj := w.ReadGate(name)

@@ -26,7 +26,7 @@ func TestThePageOnSubscriptionsWorksAsWritten(t *testing.T) {
 	s := start(w)
 	reader := docs.Start(t, docs.Reader{Kubeconfig: cluster.Kubeconfig, Folder: folder(t, kustomization), Env: []string{"GATING_URL=" + s.url}})
 	out := reader.Follow(markdown.BlocksOf(t, "docs/guides/subscribe.md")...)
-	// The process runs here.
+	// The test runs the process itself.
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "gating-controller", Namespace: harness.RuntimeNamespace}}
 	w.Read(deployment)
 	container := deployment.Spec.Template.Spec.Containers[0]
@@ -36,6 +36,6 @@ func TestThePageOnSubscriptionsWorksAsWritten(t *testing.T) {
 	w.Must(client.IgnoreNotFound(w.Client.Delete(w.Context(), deployment)))
 	path := regexp.MustCompile(`production +True|/calendar/[0-9a-f]{64}\.ics`).FindAllString(out, -1)
 	if len(path) == 0 {
-		t.Errorf("nobody sees a path: %s", out)
+		t.Errorf("the output has no path: %s", out)
 	}
 }

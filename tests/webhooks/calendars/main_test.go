@@ -1,5 +1,5 @@
-// Package calendars subscribes to CalendarFeeds of the built gating-controller, as processes of their own with the permissions of
-// config/rbac and config/calendar-feed, and as docs/guides/subscribe.md says.
+// Package calendars subscribes to CalendarFeeds of the built gating-controller. The controllers run as processes with the permissions of
+// config/rbac and config/calendar-feed, as in docs/guides/subscribe.md.
 package calendars
 
 import (
@@ -20,10 +20,10 @@ func TestMain(m *testing.M) {
 
 func setup(ctx context.Context) (func() error, error) { return nil, cluster.Install(ctx) }
 
-// kustomization is that of config/default with calendars, as docs/guides/subscribe.md has it.
+// kustomization is the kustomization of config/default with calendars, as in docs/guides/subscribe.md.
 const kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n- config/default\ncomponents:\n- config/calendar-feed\n"
 
-// folder returns a copy of config with a kustomization of it.
+// folder returns a copy of config with a kustomization.
 func folder(t *testing.T, kustomization string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ import (
 
 const token = "s3cr3t-0123456789abcdef"
 
-// answer is what a reader gets.
+// answer is a response to a reader.
 type answer struct {
 	code   int
 	header http.Header
@@ -45,7 +45,7 @@ func (s *served) get(w *harness.World, path string, headers ...string) (answer, 
 	return answer{response.StatusCode, response.Header, string(body)}, errors.Join(err, response.Body.Close())
 }
 
-// shows waits until a calendar has an event of that summary, and returns the answer.
+// shows waits until a calendar has an event with a summary, and returns the response.
 func (s *served) shows(w *harness.World, path, summary string) (got answer) {
 	w.Helper()
 	w.Eventually("the calendar shows "+summary, func() (err error) {
@@ -62,12 +62,13 @@ func (s *served) shows(w *harness.World, path, summary string) (got answer) {
 				return nil
 			}
 		}
-		return fmt.Errorf("it has %q", all)
+		return fmt.Errorf("the calendar has %q", all)
 	})
 	return got
 }
 
-// mayRead lets the controller read the Secrets and ConfigMaps of a namespace, as config/calendar-feed and config/calendars do for all.
+// mayRead permits the controller to read the Secrets and ConfigMaps of a namespace, as config/calendar-feed and config/calendars do for
+// all namespaces.
 func mayRead(w *harness.World) {
 	w.Helper()
 	for _, args := range [][]string{
@@ -115,7 +116,7 @@ func TestEveryReplicaServesTheSameCalendarAndFollowsTheCluster(t *testing.T) {
 	}))
 	broken := two.shows(w, path, "production: closed (close period holidays)")
 	if !strings.Contains(strings.ReplaceAll(broken.body, "\r\n ", ""), "does not exist") {
-		t.Errorf("it does not say why: %s", broken.body)
+		t.Errorf("the calendar does not report the cause: %s", broken.body)
 	}
 	day := time.Now().AddDate(0, 0, 8).UTC().Format("20060102")
 	w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "days"}, Data: map[string]string{
@@ -133,7 +134,7 @@ func TestEveryReplicaServesTheSameCalendarAndFollowsTheCluster(t *testing.T) {
 	}
 }
 
-// With shards, the controller that serves calendars shows the Gates of all.
+// With shards, the controller that serves calendars includes the Gates of all shards.
 func TestACalendarHasTheGatesOfAllShards(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	mayRead(w)

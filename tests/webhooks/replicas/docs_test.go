@@ -17,13 +17,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// pages returns the blocks of the pages on webhooks as somebody goes through them: senders are set up before a token changes.
+// pages returns the blocks of the pages on webhooks in the order of a reader: senders are set up before a token changes.
 func pages(t *testing.T) []markdown.Block {
 	t.Helper()
 	read := func(name string) string { return markdown.Page(t, "docs/guides/"+name) }
 	way, change, found := strings.Cut(read("pipelines-and-alerts.md"), "\n## Change a token\n")
 	if !found {
-		t.Fatal("no page says how to change a token")
+		t.Fatal("no page has a section on changing a token")
 	}
 	return markdown.Blocks(way + read("webhook-signatures.md") + read("webhook-senders.md") + read("production-follows-staging.md") + change)
 }
@@ -42,15 +42,14 @@ func TestTheCommandsOfThePagesOnWebhooksWork(t *testing.T) {
 	t.Run("with stand-ins", func(t *testing.T) { runPages(t, standins) })
 	for _, program := range []string{"curl", "openssl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Logf("there is no %s, the pages were run with stand-ins alone", program)
+			t.Logf("%s is not installed, the pages were run only with stand-ins", program)
 			return
 		}
 	}
 	t.Run("with curl and openssl", func(t *testing.T) { runPages(t) })
 }
 
-// runPages runs the pages in the folder of the repository as their reader sees it. Only
-// the issuer of tokens is another one, on loopback.
+// runPages runs the pages in the folder of the repository, like a reader. Only the issuer of tokens is replaced with one on loopback.
 func runPages(t *testing.T, first ...string) {
 	t.Helper()
 	w := newWorld(t)
@@ -58,7 +57,7 @@ func runPages(t *testing.T, first ...string) {
 	cluster.Documented(t, w.Namespace)
 	issuer := newIssuer(t)
 	p := w.start()
-	// It installs what the pages take away.
+	// The cleanup installs the components that the pages delete.
 	w.Cleanup(func() {
 		if err := cluster.InstallComponent(context.WithoutCancel(w.Context()), "webhooks"); err != nil {
 			w.Error(err)
@@ -106,6 +105,6 @@ func TestTheManifestsOfThePagesOnWebhooksAreAccepted(t *testing.T) {
 		accepted++
 	}
 	if accepted == 0 {
-		t.Error("there are none")
+		t.Error("the pages have no manifests")
 	}
 }

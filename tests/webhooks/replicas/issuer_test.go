@@ -17,8 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// issuer is an OpenID Connect issuer on loopback, with a key of its own. Processes that the
-// test starts after it trust its certificate.
+// issuer is an OpenID Connect issuer on loopback, with a new key. Processes that the test starts later trust its certificate.
 type issuer struct {
 	*testing.T
 	url string
@@ -56,7 +55,7 @@ func newIssuer(t *testing.T) *issuer {
 	return i
 }
 
-// token returns one with the claims that every token has, and some more.
+// token returns a token with the standard claims and additional ones.
 func (i *issuer) token(claims map[string]any) string {
 	i.Helper()
 	now := time.Now()

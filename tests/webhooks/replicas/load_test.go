@@ -15,17 +15,17 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// ofReplicas are settings of a replica. A leader outlives the pause of the API server,
-// and the rate of what senders cause is bounded by the machine.
+// ofReplicas are flags of a replica. A leader keeps its lease during the pause of the API server, and only the machine limits the rate of
+// requests.
 var ofReplicas = []string{
 	"--enable-leader-election", "--leader-election-lease-duration=15s", "--leader-election-renew-deadline=13s", "--leader-election-retry-period=1s",
 	"--kube-api-qps=1000", "--kube-api-burst=2000",
 }
 
-// pause is longer than any webhook is answered in.
+// pause exceeds the time limit for responses to webhooks.
 const pause = 9500 * time.Millisecond
 
-// phases of a load, by when they began.
+// phases are the phases of a load, with their start times.
 type phases struct {
 	names []string
 	began []time.Time
@@ -37,7 +37,7 @@ func (p *phases) begin(name string) time.Time {
 	return now
 }
 
-// log says how many requests of each phase were taken, and in what time.
+// log logs how many requests of each phase were accepted, and how fast.
 func (p *phases) log(t *testing.T, senders []*sender, end time.Time) {
 	t.Helper()
 	for i, name := range p.names {
@@ -80,7 +80,7 @@ func attempts(senders []*sender) (all []attempt) {
 	return all
 }
 
-// senders returns eight with a Gate each, and four that share one. The plain ones only close.
+// senders returns eight senders with a Gate each, and four that share one. Those of type generic only close.
 func (w *world) senders(to *service) []*sender {
 	w.Helper()
 	var all []*sender
@@ -122,9 +122,9 @@ func TestNoAcknowledgedWebhookIsLostWhenAnythingDies(t *testing.T) {
 	w.Must(first.Kill())
 	w.servesWithoutALeader(alone, second, seen, dead)
 	to.set(w.start(ofReplicas...), second)
-	w.Eventually("there is another leader", func() error {
+	w.Eventually("another replica is the leader", func() error {
 		if l := w.leader(); l == dead {
-			return fmt.Errorf("it is %s still", l)
+			return fmt.Errorf("the leader is still %s", l)
 		}
 		return nil
 	})
@@ -144,11 +144,11 @@ func TestNoAcknowledgedWebhookIsLostWhenAnythingDies(t *testing.T) {
 	load.log(t, senders, time.Now())
 
 	w.nothingWasLost(append(senders, alone), seen)
-	w.nobodyWasToldToGiveUp(senders, away, back)
+	w.onlyRetriesWereRequested(senders, away, back)
 	w.handled(append(senders, alone), seen)
 }
 
-// passed lets the load go on for a while.
+// passed lets the load continue for a while.
 func passed(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {
@@ -158,7 +158,7 @@ func passed(t *testing.T, d time.Duration) {
 	}
 }
 
-// servesWithoutALeader posts once to a replica that does not lead while nobody does.
+// servesWithoutALeader posts once to a standby while there is no leader.
 func (w *world) servesWithoutALeader(s *sender, follower *harness.Process, seen *history, dead string) {
 	w.Helper()
 	d := &delivery{gate: s.gate, action: v1alpha1.RequestOpen, reason: "there is no leader"}
@@ -167,32 +167,32 @@ func (w *world) servesWithoutALeader(s *sender, follower *harness.Process, seen 
 		w.Fatalf("got %+v, the leader is %q", got, w.leader())
 	}
 	s.sent = append(s.sent, d)
-	w.Eventually("it is stored", func() error {
+	w.Eventually("the request is stored", func() error {
 		if seen.has(d.gate, d.action, d.reason) < 0 {
-			return fmt.Errorf("there is %v", seen.of(d.gate))
+			return fmt.Errorf("got requests %v", seen.of(d.gate))
 		}
 		return nil
 	})
 }
 
-// nothingWasLost checks that what was acknowledged is stored. A watch leaves out
-// nothing, so each one must be there, even if another one came right after it.
+// nothingWasLost checks that each acknowledged request is stored. A watch delivers every version, so each request must be in the history,
+// even if another one followed immediately.
 func (w *world) nothingWasLost(senders []*sender, seen *history) {
 	w.Helper()
 	acknowledged := 0
 	for _, s := range senders {
 		if len(s.sent) < 2 && s.name != "alone" {
-			w.Errorf("%s has sent %d", s.name, len(s.sent))
+			w.Errorf("%s has sent only %d", s.name, len(s.sent))
 		}
 		for _, d := range s.sent {
 			if !d.acknowledged() {
-				w.Errorf("%s was given up", d.reason)
+				w.Errorf("%s was never acknowledged", d.reason)
 				continue
 			}
 			acknowledged++
 			if err := harness.Eventually(w.Context(), harness.Patience, "stored", func() error {
 				if seen.has(d.gate, d.action, d.reason) < 0 {
-					return fmt.Errorf("%s was acknowledged and is not there", d.reason)
+					return fmt.Errorf("%s was acknowledged, but is not stored", d.reason)
 				}
 				return nil
 			}); err != nil {
@@ -204,36 +204,36 @@ func (w *world) nothingWasLost(senders []*sender, seen *history) {
 	w.Logf("%d requests were acknowledged, and all of them stored", acknowledged)
 }
 
-// nobodyWasToldToGiveUp checks that a sender which could not be served was told to try
-// again, and that nobody was told that a request is taken while it could not be.
-func (w *world) nobodyWasToldToGiveUp(senders []*sender, away, back time.Time) {
+// onlyRetriesWereRequested checks that senders were asked to retry while they could not be served, and that no request was acknowledged
+// then.
+func (w *world) onlyRetriesWereRequested(senders []*sender, away, back time.Time) {
 	w.Helper()
-	told := 0
+	retried := 0
 	for _, a := range attempts(senders) {
 		switch {
 		case a.code != 0 && !slices.Contains([]int{http.StatusOK, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable}, a.code):
-			w.Errorf("a sender was told %d", a.code)
+			w.Errorf("a sender got %d", a.code)
 		case a.ended.Before(away) || !a.ended.Before(back):
 		case a.code == http.StatusServiceUnavailable:
-			told++
+			retried++
 		case !a.began.Before(away) && a.code != http.StatusTooManyRequests:
-			w.Errorf("a sender was told %d (%v) while the API server was away", a.code, a.err)
+			w.Errorf("a sender got %d (%v) while the API server was paused", a.code, a.err)
 		}
 	}
-	if told == 0 {
-		w.Error("nobody was told 503 while the API server was away")
+	if retried == 0 {
+		w.Error("no sender got 503 while the API server was paused")
 	}
 }
 
-// handled checks that the controller has come to the last request of each Gate. Of a
-// Gate with one sender that is the one that was acknowledged last, too.
+// handled checks that the controller has handled the last request of each Gate. For a Gate with one sender, that is also the last
+// acknowledged request.
 func (w *world) handled(senders []*sender, seen *history) {
 	w.Helper()
 	for _, s := range senders {
 		all := seen.of(s.gate)
 		last := all[len(all)-1]
 		if sent := s.sent[len(s.sent)-1]; s.gate != "shared" && (last.reason != sent.reason || last.action != sent.action) {
-			w.Errorf("%s: stored last is %v, acknowledged %s %s", s.gate, last, sent.action, sent.reason)
+			w.Errorf("%s: the last stored request is %v, the last acknowledged one is %s %s", s.gate, last, sent.action, sent.reason)
 		}
 		w.Eventually("the last request of "+s.gate+" is handled", func() error {
 			g := &v1alpha1.Gate{}
@@ -241,7 +241,7 @@ func (w *world) handled(senders []*sender, seen *history) {
 				return err
 			}
 			if r := g.LatestRequest(); r == nil || r.Action != last.action || r.Message != last.reason {
-				return fmt.Errorf("it is %+v, want %v", r, last)
+				return fmt.Errorf("got %+v, want %v", r, last)
 			}
 			return nil
 		})

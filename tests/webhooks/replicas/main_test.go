@@ -1,7 +1,5 @@
-// Package replicas sends webhooks to the built gating-controller as processes of
-// their own, with the permissions of config/rbac and config/webhooks: under load, while
-// they or the API server are away, and as the pages on webhooks say, such as
-// docs/guides/pipelines-and-alerts.md.
+// Package replicas sends webhooks to processes of the built gating-controller, with the permissions of config/rbac and config/webhooks:
+// under load, while replicas or the API server are down, and as on the pages about webhooks, such as docs/guides/pipelines-and-alerts.md.
 package replicas
 
 import (

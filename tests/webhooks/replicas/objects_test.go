@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// token of all receivers.
+// token is the token of all receivers.
 const token = "s3cr3t-0123456789abcdef"
 
 func (w *world) create(obj client.Object) {
@@ -28,8 +28,7 @@ func (w *world) create(obj client.Object) {
 	w.Must(client.IgnoreAlreadyExists(w.Client.Create(w.Context(), obj)))
 }
 
-// receiver creates a receiver that does to a Gate what the body says, and returns the
-// path of its webhook.
+// receiver creates a receiver that requests the action in the body on a Gate, and returns the path of its webhook.
 func (w *world) receiver(name, kind, gate string) string {
 	w.Helper()
 	state, action, expression := v1alpha1.StateClosed, v1alpha1.RequestAction(""), "string(req.action)"
@@ -46,7 +45,7 @@ func (w *world) receiver(name, kind, gate string) string {
 	return obj.GetWebhookPath(token)
 }
 
-// ready waits until all receivers are, and their Gates were seen by a leader.
+// ready waits until all receivers are ready, and a leader has reconciled their Gates.
 func (w *world) ready() {
 	w.Helper()
 	w.Eventually("receivers and gates are ready", func() error {
@@ -69,7 +68,7 @@ func (w *world) ready() {
 	})
 }
 
-// leader returns who holds the lease, empty for nobody.
+// leader returns the holder of the lease, empty if there is none.
 func (w *world) leader() string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
@@ -85,8 +84,7 @@ type stored struct {
 	reason string
 }
 
-// history has all requests on the Gates of a namespace in the order in which they
-// were stored. A watch leaves none out.
+// history has all requests on the Gates of a namespace in the order in which they were stored. A watch delivers every version.
 type history struct {
 	mu   sync.Mutex
 	gate map[string][]stored
@@ -125,7 +123,7 @@ func (h *history) of(gate string) []stored {
 	return append([]stored{}, h.gate[gate]...)
 }
 
-// has returns where a request is in the history of a Gate, -1 if it was never stored.
+// has returns the index of a request in the history of a Gate, -1 if it was never stored.
 func (h *history) has(gate string, action v1alpha1.RequestAction, reason string) int {
 	for i, s := range h.of(gate) {
 		if s.action == action && s.reason == reason {

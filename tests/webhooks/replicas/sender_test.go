@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// senderTimeout is that of GitHub.
+	// senderTimeout is the timeout of GitHub.
 	senderTimeout = 10 * time.Second
-	// most is how many webhooks a sender sends: a receiver remembers 256, and then refuses to
-	// open for ten minutes.
+	// most is the maximum number of webhooks of a sender: a receiver records 256, and then refuses to open for ten minutes.
 	most = 250
-	// between is how long it waits after each, so that they last for the whole test.
+	// between is the pause after each webhook, so that the webhooks last for the whole test.
 	between = 200 * time.Millisecond
 )
 
-// service has the addresses of the replicas, as a Service has.
+// service has the addresses of the replicas, like a Service.
 type service struct {
 	mu   sync.Mutex
 	urls []string
@@ -46,15 +45,15 @@ func (s *service) url(n int) string {
 	return s.urls[n%len(s.urls)]
 }
 
-// attempt is a request that was sent once.
+// attempt is one try to send a request.
 type attempt struct {
 	began, ended time.Time
-	// code of the answer, 0 if there was none.
+	// code is the status code of the response, 0 if there was none.
 	code int
 	err  error
 }
 
-// delivery is what a sender sends until it is acknowledged.
+// delivery is a webhook that a sender sends until it is acknowledged.
 type delivery struct {
 	gate     string
 	action   v1alpha1.RequestAction
@@ -62,8 +61,8 @@ type delivery struct {
 	attempts []attempt
 }
 
-// acknowledged returns whether a sender was told that it need not try again. One that
-// is told that it was taken before need not, either.
+// acknowledged returns whether the response means that the sender need not try again. That includes the response that the webhook was
+// accepted before.
 func (d *delivery) acknowledged() bool {
 	if len(d.attempts) == 0 {
 		return false
@@ -78,9 +77,9 @@ type sender struct {
 	to                     *service
 	client                 *http.Client
 	sent                   []*delivery
-	// asks has the sender ask before it sends a body.
-	asks bool
-	// repeats omits the X-Delivery-Id, so that a webhook that is sent again counts again.
+	// expects makes the sender send "Expect: 100-continue" before a body.
+	expects bool
+	// repeats omits the X-Delivery-Id, so that a repeated webhook counts again.
 	repeats bool
 }
 
@@ -88,8 +87,7 @@ func newSender(name, kind, gate, path string, to *service) *sender {
 	return &sender{name: name, kind: kind, gate: gate, path: path, to: to, client: &http.Client{Timeout: senderTimeout, Transport: &http.Transport{}}}
 }
 
-// run sends until a channel is closed, and then goes on with what is not acknowledged
-// yet.
+// run sends until a channel is closed, and then retries the webhook that is not acknowledged yet.
 func (s *sender) run(ctx context.Context, stop <-chan struct{}) {
 	for n := range most {
 		select {
@@ -133,7 +131,7 @@ func (s *sender) post(ctx context.Context, url string, d *delivery) (a attempt) 
 			req.Header.Set("X-Delivery-Id", d.reason)
 		}
 	}
-	if s.asks {
+	if s.expects {
 		req.Header.Set("Expect", "100-continue")
 	}
 	response, err := s.client.Do(req)

@@ -15,14 +15,14 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// A replica that is asked to end has not written any of these yet.
+// When the replica is stopped, it has not written any of these requests yet.
 func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	w := newWorld(t)
 	var senders []*sender
 	for i := range 6 {
 		name := fmt.Sprintf("sender-%d", i)
 		s := newSender(name, v1alpha1.GenericHMACReceiver, name, w.receiver(name, v1alpha1.GenericHMACReceiver, name), nil)
-		s.asks, s.client.Transport = true, &http.Transport{ExpectContinueTimeout: harness.Patience}
+		s.expects, s.client.Transport = true, &http.Transport{ExpectContinueTimeout: harness.Patience}
 		senders = append(senders, s)
 	}
 	p := w.start()
@@ -30,7 +30,7 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	seen := w.record()
 	resume, err := cluster.PauseAPIServer()
 	w.Must(err)
-	defer resume() //nolint:errcheck // it may go on already
+	defer resume() //nolint:errcheck // it may have been resumed before
 
 	taken := make(chan struct{}, len(senders))
 	ctx := httptrace.WithClientTrace(w.Context(), &httptrace.ClientTrace{Got100Continue: func() { taken <- struct{}{} }})
@@ -50,7 +50,7 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 		}
 	}
 	w.Must(p.Signal(syscall.SIGTERM))
-	w.Eventually("nobody new is let in", func() error {
+	w.Eventually("new requests are not accepted", func() error {
 		if a := senders[0].probe(w.Context(), p); !errors.Is(a.err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("got %+v", a)
 		}
@@ -58,7 +58,7 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	})
 	select {
 	case <-p.Exited():
-		t.Fatal("it has not waited for what it had taken")
+		t.Fatal("the replica did not wait for accepted requests")
 	default:
 	}
 	w.Must(resume())
@@ -70,7 +70,7 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 		}
 		w.Eventually(d.reason+" is stored", func() error {
 			if seen.has(d.gate, d.action, d.reason) < 0 {
-				return errors.New("it is not")
+				return errors.New("it is not stored")
 			}
 			return nil
 		})
@@ -78,11 +78,11 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	select {
 	case <-p.Exited():
 	case <-time.After(harness.Patience):
-		t.Error("it does not end")
+		t.Error("the replica does not end")
 	}
 }
 
-// probe asks for what no receiver has, on a connection of its own.
+// probe requests an unknown path on a new connection.
 func (s *sender) probe(ctx context.Context, p *harness.Process) attempt {
 	other := newSender("probe", v1alpha1.GenericReceiver, "", "/", nil)
 	defer other.client.CloseIdleConnections()

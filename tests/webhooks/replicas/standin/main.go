@@ -1,5 +1,5 @@
-// Stands in for curl and openssl where they are not installed, by the name that it is
-// called by: as much of them as docs/guides/webhook-senders.md, webhook-signatures.md and config/samples/fleet use.
+// Standin replaces curl and openssl where they are not installed, depending on the name by which it is called. It supports the features
+// that docs/guides/webhook-senders.md, webhook-signatures.md and config/samples/fleet use.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// curl -fsS -H HEADER... -d BODY URL, or with -sS -m SECONDS -o FILE -w %{http_code}.
+// curl supports -fsS -H HEADER... -d BODY URL, or -sS -m SECONDS -o FILE -w %{http_code}.
 func curl(args []string) error {
 	header, url, body := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, "", ""
 	fails, output := false, ""
@@ -74,7 +74,7 @@ func curl(args []string) error {
 		}
 		return err
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close() //nolint:errcheck // the body was read
 	if fails && response.StatusCode >= http.StatusBadRequest {
 		return fmt.Errorf("the requested URL returned error: %d", response.StatusCode)
 	}
@@ -87,7 +87,7 @@ func curl(args []string) error {
 	return errors.Join(err, os.WriteFile(output, text, 0o600)) //nolint:gosec // the file that the caller names
 }
 
-// openssl dgst -sha256 -hmac KEY, or -mac HMAC -macopt hexkey:KEY -binary.
+// openssl supports dgst -sha256 -hmac KEY, or -mac HMAC -macopt hexkey:KEY -binary.
 func openssl(args []string) error {
 	var key []byte
 	isBinary := len(args) == 7
