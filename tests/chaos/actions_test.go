@@ -20,7 +20,7 @@ func init() {
 		"change a gate":            func(w *walk, r *rand.Rand) { w.changeGate(r.IntN(gateCount), w.gateSpec(r)) },
 		"delete a gate":            func(w *walk, r *rand.Rand) { w.deleteGate(r.IntN(gateCount)) },
 		"delete a gate by force":   func(w *walk, r *rand.Rand) { w.forceGate(r.IntN(gateCount)) },
-		"delete a closed gate":     (*walk).closedGateGoes,
+		"delete a closed gate":     (*walk).deleteClosedGate,
 		"suspend a gate":           (*walk).suspendGate,
 		"request":                  (*walk).request,
 		"Git strips requests":      (*walk).strip,
@@ -58,7 +58,7 @@ func init() {
 		"cut a connection":            func(w *walk, r *rand.Rand) { w.oneOf(r).proxy.Cut(true); w.stormUntil = w.at + 2 + r.IntN(8) },
 		"race with a gate":            (*walk).race,
 		"one gate opens, one closes":  (*walk).handOver,
-		"move a target between gates": (*walk).changeHands,
+		"move a target between gates": (*walk).moveBetweenGates,
 		"kill the API server":         func(w *walk, r *rand.Rand) { w.restart(w.KillAPIServer, r) },
 		"pause the API server":        (*walk).pauseAPIServer,
 		"kill etcd":                   func(w *walk, r *rand.Rand) { w.restart(w.KillEtcd, r) },
@@ -150,8 +150,8 @@ func freeze(random *rand.Rand, spec v1alpha1.GateSpec) v1alpha1.GateSpec {
 	return spec
 }
 
-// changeHands acts as a user who names one and then another closed Gate on a held target.
-func (w *walk) changeHands(random *rand.Rand) {
+// moveBetweenGates acts as a user who names one and then another closed Gate on a held target.
+func (w *walk) moveBetweenGates(random *rand.Rand) {
 	w.Helper()
 	one := random.IntN(gateCount)
 	both := []int{one, (one + 1 + random.IntN(gateCount-1)) % gateCount}

@@ -127,8 +127,8 @@ func (w *walk) closes(i int, spec v1alpha1.GateSpec) {
 	w.pass(1500 * time.Millisecond)
 }
 
-// closedGateGoes deletes a Gate that holds targets: gracefully, or without giving the controller time to finalize it.
-func (w *walk) closedGateGoes(random *rand.Rand) {
+// deleteClosedGate deletes a Gate that holds targets: gracefully, or without giving the controller time to finalize it.
+func (w *walk) deleteClosedGate(random *rand.Rand) {
 	w.Helper()
 	i := random.IntN(gateCount)
 	w.closes(i, v1alpha1.GateSpec{

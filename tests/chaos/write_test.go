@@ -14,18 +14,18 @@ import (
 
 // try repeats a call of the API server, which may not be ready yet.
 func (w *walk) try(do func() error) error {
-	var answer error
+	var result error
 	err := harness.Eventually(w.Context(), time.Minute, "the API server responds", func() error {
-		answer = do()
-		if decided[string(apierrors.ReasonForError(answer))] {
+		result = do()
+		if decided[string(apierrors.ReasonForError(result))] {
 			return nil
 		}
-		return answer
+		return result
 	})
 	if err != nil {
 		return err
 	}
-	return answer
+	return result
 }
 
 // decided are the reasons of errors that a retry does not change.

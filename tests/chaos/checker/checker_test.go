@@ -104,28 +104,28 @@ func reported(version, ready, approved string) *unstructured.Unstructured {
 }
 
 func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
-	forgotten := reported("2", "True", "True")
-	unstructured.RemoveNestedField(forgotten.Object, "status", "lastAppliedRevision")
+	removed := reported("2", "True", "True")
+	unstructured.RemoveNestedField(removed.Object, "status", "lastAppliedRevision")
 	approved := kustomization("2", nil)
 	approved.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Approved", "status": "True"}}}
 	for name, c := range map[string]struct {
 		before, after *unstructured.Unstructured
-		theirs        bool
+		byOthers      bool
 		want          string
 	}{
 		"a hold":    {before: kustomization("1", nil), after: kustomization("2", true, controller)},
 		"a release": {before: kustomization("1", true, controller), after: kustomization("2", nil)},
 		"a release of a target that flux suspends, too":         {before: kustomization("1", true, controller, "flux"), after: kustomization("2", true, "flux")},
-		"another client resumes its own target":                 {before: kustomization("1", true, "flux"), after: kustomization("2", nil), theirs: true},
+		"another client resumes its own target":                 {before: kustomization("1", true, "flux"), after: kustomization("2", nil), byOthers: true},
 		"the controller resumes a target of another client":     {before: kustomization("1", true, "flux"), after: kustomization("2", nil), want: "resumed what"},
 		"the controller resumes a shared target":                {before: kustomization("1", true, controller, "flux"), after: kustomization("2", nil), want: "resumed what"},
 		"the controller holds a target of another client":       {before: kustomization("1", true, "flux"), after: kustomization("2", true, controller, "flux"), want: "held what"},
 		"the controller takes over a shared target":             {before: kustomization("1", true, controller, "flux"), after: kustomization("2", true, controller), want: "made the owners"},
 		"the controller writes a condition":                     {before: reported("1", "True", ""), after: reported("2", "True", "False")},
 		"the controller writes the first condition":             {before: kustomization("1", nil), after: approved},
-		"Flux writes its status":                                {before: reported("1", "True", ""), after: reported("2", "False", ""), theirs: true},
+		"Flux writes its status":                                {before: reported("1", "True", ""), after: reported("2", "False", ""), byOthers: true},
 		"the controller changes a condition of Flux":            {before: reported("1", "True", ""), after: reported("2", "Unknown", "True"), want: "not its own"},
-		"the controller removes a status field of Flux":         {before: reported("1", "True", ""), after: forgotten, want: "not its own"},
+		"the controller removes a status field of Flux":         {before: reported("1", "True", ""), after: removed, want: "not its own"},
 		"the controller changes a spec field of another client": {before: kustomization("1", nil), after: &unstructured.Unstructured{Object: map[string]any{"kind": "Kustomization", "metadata": map[string]any{"uid": "k", "resourceVersion": "2"}}}, want: "not its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 			h := NewHistory(log)
 			h.Saw(c.before, false, noon)
 			h.Saw(c.after, false, noon)
-			if c.theirs {
+			if c.byOthers {
 				log.Wrote(c.after, noon)
 			}
 			got := strings.Join(h.Review(noon), "\n")
@@ -279,21 +279,21 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 }
 
 func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
-	ask := func(action v1alpha1.RequestAction, at int, window time.Duration) Request {
+	requestAt := func(action v1alpha1.RequestAction, at int, window time.Duration) Request {
 		return Request{Action: action, At: minute(at).Time, Window: window}
 	}
 	for name, c := range map[string]struct {
 		before Request
 		want   bool
 	}{
-		"the opposite was in force":       {ask(v1alpha1.RequestOpen, -9, 0), true},
-		"the opposite ended at that time": {ask(v1alpha1.RequestOpen, -9, 8*time.Minute), true},
-		"the opposite had ended":          {ask(v1alpha1.RequestOpen, -9, 7*time.Minute), false},
-		"a request for the same action":   {ask(v1alpha1.RequestClose, -9, 0), false},
-		"the opposite is planned for now": {ask(v1alpha1.RequestOpen, 0, 0), false},
+		"the opposite was in force":       {requestAt(v1alpha1.RequestOpen, -9, 0), true},
+		"the opposite ended at that time": {requestAt(v1alpha1.RequestOpen, -9, 8*time.Minute), true},
+		"the opposite had ended":          {requestAt(v1alpha1.RequestOpen, -9, 7*time.Minute), false},
+		"a request for the same action":   {requestAt(v1alpha1.RequestClose, -9, 0), false},
+		"the opposite is planned for now": {requestAt(v1alpha1.RequestOpen, 0, 0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			last := ask(v1alpha1.RequestClose, -1, 0)
+			last := requestAt(v1alpha1.RequestClose, -1, 0)
 			g := gate{Gate: v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}, requests: []Request{c.before, last}}
 			state := g.at(noon)
 			if got := g.endedEarly(state, last); got != c.want {

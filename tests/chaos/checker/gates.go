@@ -66,7 +66,7 @@ func (c *check) requests(g *gate, fail func(string, ...any)) {
 
 // counts checks the counts of targets in the status of a Gate, and that it has settled.
 func (c *check) counts(g *gate, fail func(string, ...any)) {
-	total, held, foreign, failed, certificates := 0, 0, 0, 0, 0
+	total, held, byOthers, failed, certificates := 0, 0, 0, 0, 0
 	state, _ := g.decide(c.now)
 	for i := range c.Targets {
 		t := &c.Targets[i]
@@ -81,7 +81,7 @@ func (c *check) counts(g *gate, fail func(string, ...any)) {
 		case ours(t):
 			held++
 		case suspended(t):
-			foreign++
+			byOthers++
 		}
 	}
 	for _, ref := range g.Spec.Targets {
@@ -91,8 +91,8 @@ func (c *check) counts(g *gate, fail func(string, ...any)) {
 	}
 	got := g.Status.Targets
 	if got == nil || int(got.Total) != total || int(got.Failed) != failed || int(got.Held) < held || int(got.Held) > held+certificates ||
-		int(got.SuspendedByOthers) < foreign || int(got.SuspendedByOthers) > foreign+certificates {
-		fail("targets are %+v, want %d, held %d, suspended by others %d, failed %d, and %d certificates", got, total, held, foreign, failed, certificates)
+		int(got.SuspendedByOthers) < byOthers || int(got.SuspendedByOthers) > byOthers+certificates {
+		fail("targets are %+v, want %d, held %d, suspended by others %d, failed %d, and %d certificates", got, total, held, byOthers, failed, certificates)
 	}
 	for _, kind := range []string{"Reconciling", "Stalled"} {
 		if found := meta.FindStatusCondition(g.Status.Conditions, kind); found != nil {

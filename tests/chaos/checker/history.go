@@ -121,21 +121,21 @@ func (h *History) Review(now time.Time) []string {
 		uid := t.after.GetUID()
 		h.broken = append(h.broken, h.overdue(t.before, t.since, t.at)...)
 		wasHeld, isHeld := ours(t.before), ours(t.after)
-		at, theirs := h.log.wrote(uid, t.after.GetResourceVersion())
+		at, byOthers := h.log.wrote(uid, t.after.GetResourceVersion())
 		resumed, known := h.resumed[uid]
 		switch {
-		case isHeld && known && !suspended(t.before) && !theirs && !t.listed:
+		case isHeld && known && !suspended(t.before) && !byOthers && !t.listed:
 			h.broken = append(h.broken, h.heldAgain(t, resumed)...)
 			delete(h.resumed, uid)
 		case isHeld:
 			delete(h.resumed, uid)
-		case theirs && wasHeld && !suspended(t.after):
+		case byOthers && wasHeld && !suspended(t.after):
 			h.resumed[uid] = at
 		}
-		if !theirs && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
+		if !byOthers && !h.log.between(uid, versionOf(t.before), versionOf(t.after)) {
 			h.broken = append(h.broken, judge(t)...)
 			h.broken = append(h.broken, h.inOrder(t)...)
-			h.broken = append(h.broken, h.releasedByOthers(t)...)
+			h.broken = append(h.broken, h.releasedDespiteGate(t)...)
 		}
 	}
 	for uid, obj := range h.last {

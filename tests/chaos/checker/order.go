@@ -64,11 +64,11 @@ func (h *History) respects(key string, since time.Time, t transition) bool {
 		}
 	}
 	return first != nil && !h.log.deletedBy(first.UID, t.at) && first.Spec.Mode == v1alpha1.ModeLenient && isSettled(first, t.at) &&
-		saysHeldSince(t.before, first)
+		reportsHeldSince(t.before, first)
 }
 
-// saysHeldSince returns whether the condition Approved of a target is not older than the last transition of a Gate.
-func saysHeldSince(obj *unstructured.Unstructured, g *v1alpha1.Gate) bool {
+// reportsHeldSince returns whether the condition Approved of a target is not older than the last transition of a Gate.
+func reportsHeldSince(obj *unstructured.Unstructured, g *v1alpha1.Gate) bool {
 	approved, last := condition(obj, v1alpha1.ApprovedCondition), g.Status.LastTransition
 	return approved != nil && last != nil && !approved.LastTransitionTime.Before(&last.At)
 }

@@ -13,9 +13,9 @@ import (
 // violation: an earlier decision to release may be in progress.
 const reportedFor = 3 * time.Second
 
-// releasedByOthers returns a violation if the controller released a target although another Gate than its holders governs it and reports
+// releasedDespiteGate returns a violation if the controller released a target although another Gate than its holders governs it and reports
 // that it is closed.
-func (h *History) releasedByOthers(t transition) []string {
+func (h *History) releasedDespiteGate(t transition) []string {
 	if t.listed || t.after.GetKind() == "Gate" || !ours(t.before) || ours(t.after) || len(claims(t.after)) > 0 ||
 		t.after.GetDeletionTimestamp() != nil || t.after.GetKind() == certificateKind && !deferrable(t) {
 		return nil

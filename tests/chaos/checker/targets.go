@@ -64,20 +64,20 @@ func (c *check) target(t *unstructured.Unstructured) {
 		c.certificate(t, must, may, fail)
 		return
 	}
-	held, foreign := ours(t), suspended(t) && !ours(t)
+	held, byOthers := ours(t), suspended(t) && !ours(t)
 	approved := condition(t, "Approved")
 	switch {
-	case foreign && len(heldBy) > 0:
+	case byOthers && len(heldBy) > 0:
 		fail("it is suspended by %q, but its annotation names gates %q", claims(t), heldBy)
-	case foreign && len(claims(t)) == 0:
+	case byOthers && len(claims(t)) == 0:
 		fail("it is suspended, but no client did that")
 	case held && len(heldBy) == 0:
 		fail("it is held, but its annotation names no gate")
 	case held && !within(heldBy, must, may):
 		fail("it is held by %q, want %q, perhaps %q", heldBy, must, may)
-	case !held && !foreign && len(must) > 0 && !c.respected(t, must):
+	case !held && !byOthers && len(must) > 0 && !c.respected(t, must):
 		fail("it is not held, gates %q are closed; its annotation names %q, it is suspended by %q", must, heldBy, claims(t))
-	case !held && !foreign && !within(heldBy, nil, slices.Concat(must, may)):
+	case !held && !byOthers && !within(heldBy, nil, slices.Concat(must, may)):
 		fail("its annotation names gates %q, but only %q are closed", heldBy, must)
 	}
 	if refused := approved != nil && approved.Status == metav1.ConditionFalse; refused != held {
