@@ -115,13 +115,13 @@ func (w *world) fetches(folder string) {
 	w.Helper()
 	good, err := os.ReadFile(filepath.Join(folder, "clusters", "production", "no.ics"))
 	w.Must(err)
-	var answer atomic.Pointer[string]
+	var served atomic.Pointer[string]
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		if *answer.Load() == "" {
+		if *served.Load() == "" {
 			http.Error(rw, "BEGIN:VEVENT", http.StatusInternalServerError)
 			return
 		}
-		_, _ = rw.Write([]byte(*answer.Load()))
+		_, _ = rw.Write([]byte(*served.Load()))
 	}))
 	w.Cleanup(server.Close)
 	script := w.in(folder, "kubectl get configmap fetch-calendar -o 'jsonpath={.data.fetch\\.sh}'")
@@ -133,7 +133,7 @@ func (w *world) fetches(folder string) {
 	}
 
 	text := string(good)
-	answer.Store(&text)
+	served.Store(&text)
 	if got := fetch(); got.code != 0 || kept() != text {
 		w.Fatalf("%+v\n%s", got, kept())
 	}
@@ -148,12 +148,12 @@ func (w *world) fetches(folder string) {
 		"half of a calendar":               text[:len(text)/2],
 		"more than the maximum size":       text + strings.Repeat(" \n", 1<<20),
 	} {
-		answer.Store(&bad)
+		served.Store(&bad)
 		if got := fetch(); got.code == 0 || got.errOut == "" || kept() != text {
 			w.Errorf("%s: %+v\n%s", what, got, kept())
 		}
 	}
-	answer.Store(&newer)
+	served.Store(&newer)
 	if got := fetch(); got.code != 0 || kept() != newer {
 		w.Errorf("%+v\n%s", got, kept())
 	}

@@ -18,7 +18,7 @@ type newcomer struct {
 	folder, repository string
 }
 
-// podinfo creates a repository with the part of podinfo that the page needs: two tags, and a folder.
+// podinfo creates a repository with the parts of podinfo that the page needs: two tags, and a folder.
 const podinfo = `
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.com GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.com

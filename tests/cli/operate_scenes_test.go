@@ -94,8 +94,8 @@ func passed(w *world) {
 	w.isHeldBy(apps, "production")
 }
 
-// putBack installs the policies again and waits until they are in force.
-func putBack(w *world) {
+// restorePolicies installs the policies again and waits until they are in force.
+func restorePolicies(w *world) {
 	w.applied(gate("closed", "", ""))
 	w.Must(w.InstallComponent(w.Context(), "policies"))
 	edith := with("edith", "gate-editor")(w)
@@ -130,8 +130,8 @@ func lockedAndDown(w *world) {
 	w.Must(theOperated.gating.Stop())
 }
 
-// goesOn expects that a resumed object is not held again when the controller runs again.
-func goesOn(w *world) {
+// staysReleased expects that a resumed object is not held again when the controller runs again.
+func staysReleased(w *world) {
 	apps := w.Kustomization("apps")
 	free := func() error {
 		if w.Read(apps); harness.Suspended(apps) {

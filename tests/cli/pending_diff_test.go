@@ -86,8 +86,8 @@ func TestPendingSaysWhatWouldChange(t *testing.T) {
 	if printed.code != 0 || !strings.Contains(printed.out, "/data/key: \"one\" -> \"two\"\n") {
 		t.Errorf("%+v", printed)
 	}
-	goes := harness.Object("v1", "ConfigMap", w.Key("goes"))
-	if w.Read(goes); goes.GetUID() == "" {
+	deleted := harness.Object("v1", "ConfigMap", w.Key("goes"))
+	if w.Read(deleted); deleted.GetUID() == "" {
 		t.Error("pending deleted the object that it lists")
 	}
 	w.open("production")

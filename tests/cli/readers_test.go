@@ -36,14 +36,14 @@ func TestForbiddenReadsNameTheVerbAndResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()
-	nobody := w.reader("nobody", false)
+	stranger := w.reader("nobody", false)
 	for _, tc := range []struct{ args, want string }{
 		{"why ks/apps", `you may not get kustomizations.kustomize.toolkit.fluxcd.io in namespace "` + w.Namespace + `": that needs the verb "get", which the ClusterRole view has`},
 		{"pending", `kustomizations.kustomize.toolkit.fluxcd.io,`},
 		{"pending -A", `in all namespaces: that needs the verb "list", which the ClusterRole view has`},
 		{"status production", `you may not get gates in namespace "` + w.Namespace + `": that needs the verb "get", which the ClusterRole gate-viewer has`},
 	} {
-		got := nobody.gate(strings.Fields(tc.args)...)
+		got := stranger.gate(strings.Fields(tc.args)...)
 		if got.code != 2 || got.out != "" || !strings.Contains(got.errOut, tc.want) || strings.Count(got.errOut, "\n") != 1 {
 			t.Errorf("%s: %+v", tc.args, got)
 		}

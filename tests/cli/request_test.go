@@ -56,7 +56,7 @@ func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
-	nobody, viewer := w.as("nobody-"+w.Namespace), w.as("viewer-"+w.Namespace)
+	stranger, viewer := w.as("nobody-"+w.Namespace), w.as("viewer-"+w.Namespace)
 	for _, args := range [][]string{
 		{"create", "role", "viewer", "--verb=get,list,watch", "--resource=gates.gating.toolkit.fluxcd.io"},
 		{"create", "rolebinding", "viewer", "--role=viewer", "--user=viewer-" + w.Namespace},
@@ -72,9 +72,9 @@ func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nobody, []string{"list"}, `error: you may not list gates in namespace "NS": that needs the verb "list", which the ClusterRole gate-viewer has`},
-		{nobody, []string{"open", "staging"}, `error: you may not get gates in namespace "NS": that needs the verb "get", which the ClusterRole gate-opener has`},
-		{nobody, []string{"history", "-A"}, `error: you may not list gates: that needs the verb "list", which the ClusterRole gate-viewer has`},
+		{stranger, []string{"list"}, `error: you may not list gates in namespace "NS": that needs the verb "list", which the ClusterRole gate-viewer has`},
+		{stranger, []string{"open", "staging"}, `error: you may not get gates in namespace "NS": that needs the verb "get", which the ClusterRole gate-opener has`},
+		{stranger, []string{"history", "-A"}, `error: you may not list gates: that needs the verb "list", which the ClusterRole gate-viewer has`},
 		{viewer, []string{"list", "-A"}, `error: you may not list gates: that needs the verb "list", which the ClusterRole gate-viewer has`},
 		{viewer, []string{"close", "staging"}, `error: NS/staging: you may not patch gates in namespace "NS": that needs the verb "patch", which the ClusterRole gate-opener has`},
 		{viewer, []string{"close", "staging", "--dry-run=server"}, `error: NS/staging: you may not patch gates in namespace "NS": that needs the verb "patch", which the ClusterRole gate-opener has`},
