@@ -37,24 +37,24 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 		return version{resourceVersion: "1", observation: observation{exists: true, suspend: suspend, owners: owners, heldBy: heldBy}}
 	}
 	gates := []string{"ns/production"}
-	bothOwn, oursAlone, theirs, nobodys := of("true", gates, inGit, us), of("true", gates, us), of("true", nil, inGit), of("", nil)
+	bothOwn, oursAlone, othersOwn, noneOwns := of("true", gates, inGit, us), of("true", gates, us), of("true", nil, inGit), of("", nil)
 	for name, tc := range map[string]struct {
 		before, after version
 		promises      promises
 		broken        bool
 	}{
-		"a release of what Git suspends":              {bothOwn, nobodys, promises{suspended: true, resumed: true}, true},
-		"a resume of what Git suspends, by no client": {theirs, nobodys, promises{suspended: true}, true},
-		"a resume of what Git suspends, by a person":  {theirs, nobodys, promises{suspended: true, resumed: true}, false},
+		"a release of what Git suspends":              {bothOwn, noneOwns, promises{suspended: true, resumed: true}, true},
+		"a resume of what Git suspends, by no client": {othersOwn, noneOwns, promises{suspended: true}, true},
+		"a resume of what Git suspends, by a person":  {othersOwn, noneOwns, promises{suspended: true, resumed: true}, false},
 		"flux resume of what is held and suspended":   {bothOwn, of("", gates), promises{suspended: true, resumed: true}, false},
-		"a release of what no other client suspends":  {oursAlone, nobodys, promises{}, false},
-		"a release that leaves it suspended":          {bothOwn, theirs, promises{suspended: true}, false},
-		"a release while a gate is closed":            {oursAlone, nobodys, promises{closed: true}, true},
+		"a release of what no other client suspends":  {oursAlone, noneOwns, promises{}, false},
+		"a release that leaves it suspended":          {bothOwn, othersOwn, promises{suspended: true}, false},
+		"a release while a gate is closed":            {oursAlone, noneOwns, promises{closed: true}, true},
 		"flux resume while a gate is closed":          {oursAlone, of("", gates), promises{closed: true, resumed: true}, false},
-		"a hold while no gate is closed":              {nobodys, oursAlone, promises{free: true}, true},
-		"a hold while a gate is closed":               {nobodys, oursAlone, promises{}, false},
+		"a hold while no gate is closed":              {noneOwns, oursAlone, promises{free: true}, true},
+		"a hold while a gate is closed":               {noneOwns, oursAlone, promises{}, false},
 		"a status write in between":                   {bothOwn, bothOwn, promises{suspended: true}, false},
-		"the first version of an object":              {version{}, nobodys, promises{suspended: true}, false},
+		"the first version of an object":              {version{}, noneOwns, promises{suspended: true}, false},
 	} {
 		if err := tc.promises.check(tc.before, tc.after); (err != nil) != tc.broken {
 			t.Errorf("%s: %v", name, err)

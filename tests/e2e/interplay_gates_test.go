@@ -159,7 +159,7 @@ func TestInterplayOfARecreatedTarget(t *testing.T) {
 			before := applied()
 			w.deleteApp()
 			if after := applied(); before == nil && (after == nil) != (s.is != free) {
-				t.Errorf("app was %s, but its ConfigMap: %v", s.is, after) // orphaned if suspended, else pruned
+				t.Errorf("app was %s, and the check of its ConfigMap returned %v", s.is, after) // orphaned if suspended, else pruned
 			}
 			w.parentReconciles()
 			w.is(s.recreated)
