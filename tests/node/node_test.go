@@ -32,10 +32,10 @@ func TestThePodRunsAsItsManifestSays(t *testing.T) {
 	}
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://"+pod.Status.PodIP+":8080/metrics", nil)
 	w.Must(err)
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	w.Must(err)
-	metrics, err := io.ReadAll(answer.Body)
-	w.Must(errors.Join(err, answer.Body.Close()))
+	metrics, err := io.ReadAll(response.Body)
+	w.Must(errors.Join(err, response.Body.Close()))
 	if !regexp.MustCompile(`gating_build_info{.*version="` + regexp.QuoteMeta(latest) + `"} 1`).Match(metrics) {
 		t.Errorf("the metrics do not name the version %s", latest)
 	}
