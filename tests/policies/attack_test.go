@@ -70,14 +70,14 @@ func TestTheVerbIsThatOfOneGateInOneNamespace(t *testing.T) {
 	home, away := newWorld(t), newWorld(t)
 	g := home.gate("production")
 	home.gate("staging")
-	foreign := away.gate("production")
+	other := away.gate("production")
 	nora := home.as("nora", home.role([]string{"open"}, []string{"gates"}, "production"), editor, viewer)
 	away.as("nora", editor, viewer)
 	home.refused(nora, "user nora may not open gate "+home.Namespace+"/staging", "annotate gate staging "+openAt+"=NOW")
 	away.refused(nora, "user nora may not open gate "+away.Namespace+"/production", "annotate gate production "+openAt+"=NOW")
 	home.allowed(nora, "annotate", "gate", "production", openAt+"="+now())
 	home.decided(g, metav1.ConditionTrue)
-	away.decided(foreign, metav1.ConditionFalse)
+	away.decided(other, metav1.ConditionFalse)
 }
 
 func TestNoGateIsBornOpenWithoutTheVerb(t *testing.T) {

@@ -154,7 +154,7 @@ func TestAttacksOnARevision(t *testing.T) {
 	value := promotion.FormatApproval(g, commit("a"), time.Now())
 	without := func(text, with string) []string { return approveAs(strings.Replace(value, text, with, 1)) }
 	file := gatedFile("apps", `{"approvals":{"required":2}}`, map[string]string{approveAt: value})
-	born := gatedFile("born", `{"approvals":{"required":1}}`, map[string]string{approveAt: value})
+	approved := gatedFile("born", `{"approvals":{"required":1}}`, map[string]string{approveAt: value})
 	pinned := gatedFile("pinned", `{"revision":"`+commit("a")+`"}`, nil)
 	for lines, who := range map[string]string{
 		line(commit("a"), "bob"): "clara", line(commit("a"), "alice") + "\n" + line(commit("a"), "bob"): "alice",
@@ -192,7 +192,7 @@ func TestAttacksOnARevision(t *testing.T) {
 		{"both", "by a manifest", merge(`{"metadata":{"annotations":{"` + approveAt + `":"` + value + `"}},"spec":{"approvals":{"required":1}}}`)},
 		{"both", "by a manifest", []string{"apply", "-f", file}},
 		{"both", "by a manifest", []string{"apply", "--server-side", "--force-conflicts", "-f", file}},
-		{"both", "while creating it", []string{"create", "-f", born}},
+		{"both", "while creating it", []string{"create", "-f", approved}},
 		{"edith", needs, merge(`{"spec":{"revision":"` + commit("a") + `"}}`)},
 		{"edith", needs, []string{"create", "-f", pinned}},
 		{"edith", needs, merge(`{"spec":{"approvals":{"required":1}}}`)},

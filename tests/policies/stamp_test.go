@@ -65,15 +65,15 @@ func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
 	for _, action := range []string{"open", "close"} {
 		at, why := action+".gate.fluxcd.io/requestedAt=NOW ", action+".gate.fluxcd.io/reason"
 		for _, step := range []struct {
-			p                 *person
-			pairs, why, whose string
+			p              *person
+			pairs, why, by string
 		}{
 			{alice, at + why + "=incident-5", "incident-5", "alice"}, {alice, at + why + "=incident-5", "incident-5", "alice"}, // a repeated request by the same user
 			{bob, at, "", "bob"}, {alice, at + why + "=incident-9", "incident-9", "alice"}, {edith, "a=" + action, "incident-9", "alice"}, // no request
 		} {
 			w.allowed(step.p, "annotate --overwrite gate production "+step.pairs)
 			w.stamped(g, why, step.why)
-			w.stamped(g, action+".gate.fluxcd.io/requestedBy", step.whose)
+			w.stamped(g, action+".gate.fluxcd.io/requestedBy", step.by)
 		}
 	}
 }
