@@ -72,7 +72,7 @@ func all(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"a target of gates of both shards is held until both are open":         heldByBoth,
 		"a gate that moves keeps its holds and its request":                    moves,
-		"a moved gate is removed from all locks when it is deleted":            movesAndGoes,
+		"a moved gate is removed from all locks when it is deleted":            movesAndIsDeleted,
 		"a target that names a gate of one shard is ignored by the other":      namesAGate,
 		"a gated source that names a gate of another shard follows it":         followsAcross,
 		"a target that names no gate is held by both shards without conflicts": namesNoGate,
@@ -157,7 +157,7 @@ func moves(t *testing.T) {
 
 // The GateLock of the other namespace is created after the new shard of the Gate has listed GateLocks, and the Gate no longer governs any
 // object there.
-func movesAndGoes(t *testing.T) {
+func movesAndIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	before := w.gate(rest, "before", v1alpha1.StateClosed)
 	w.ready(before)
