@@ -18,16 +18,16 @@ import (
 // browser is a Chromium that a test controls through pipes, with the DevTools protocol.
 type browser struct {
 	testing.TB
-	to      *os.File
-	mu      sync.Mutex
-	last    int
-	answers map[int]chan answer
+	to        *os.File
+	mu        sync.Mutex
+	last      int
+	responses map[int]chan message
 	// errors are the errors that its pages have reported.
 	errors []string
 }
 
-// answer is a message from the browser: a response to a call, or an event.
-type answer struct {
+// message is a message from the browser: a response to a call, or an event.
+type message struct {
 	ID     int
 	Method string
 	Params json.RawMessage
@@ -63,7 +63,7 @@ func newBrowser(t testing.TB) *browser {
 		t.Fatal(err)
 	}
 	_, _ = reads.Close(), writes.Close()
-	b := &browser{TB: t, to: to, answers: map[int]chan answer{}}
+	b := &browser{TB: t, to: to, responses: map[int]chan message{}}
 	go b.listen(from)
 	t.Cleanup(func() {
 		b.call("", "Browser.close", nil, nil)
@@ -79,14 +79,14 @@ func newBrowser(t testing.TB) *browser {
 func (b *browser) listen(from *os.File) {
 	decoder := json.NewDecoder(&withoutZeros{from})
 	for {
-		var a answer
+		var a message
 		if decoder.Decode(&a) != nil {
 			return
 		}
 		b.mu.Lock()
-		if answers := b.answers[a.ID]; answers != nil {
-			answers <- a
-			delete(b.answers, a.ID)
+		if responses := b.responses[a.ID]; responses != nil {
+			responses <- a
+			delete(b.responses, a.ID)
 		}
 		switch a.Method {
 		case "Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled":
@@ -115,20 +115,20 @@ func (b *browser) call(page, method string, params, result any) {
 
 // try is like call, but returns an error.
 func (b *browser) try(page, method string, params, result any) error {
-	answers := make(chan answer, 1)
+	responses := make(chan message, 1)
 	b.mu.Lock()
 	b.last++
 	id := b.last
-	b.answers[id] = answers
+	b.responses[id] = responses
 	b.mu.Unlock()
-	message := map[string]any{"id": id, "method": method}
+	request := map[string]any{"id": id, "method": method}
 	if params != nil {
-		message["params"] = params
+		request["params"] = params
 	}
 	if page != "" {
-		message["sessionId"] = page
+		request["sessionId"] = page
 	}
-	raw, err := json.Marshal(message)
+	raw, err := json.Marshal(request)
 	if err == nil {
 		_, err = b.to.Write(append(raw, 0))
 	}
@@ -136,7 +136,7 @@ func (b *browser) try(page, method string, params, result any) error {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	select {
-	case a := <-answers:
+	case a := <-responses:
 		if a.Error != nil {
 			return fmt.Errorf("%s: %s", method, a.Error.Message)
 		}
@@ -183,15 +183,15 @@ func (t *tab) does(method string, params, result any) {
 	t.call(t.session, method, params, result)
 }
 
-// looks sets the width of the window, and the preferred colors and media.
-func (t *tab) looks(width int, colors, media string) {
+// emulate sets the width of the window, and the preferred colors and media.
+func (t *tab) emulate(width int, colors, media string) {
 	t.Helper()
 	t.does("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
 	t.does("Emulation.setEmulatedMedia", map[string]any{"media": media, "features": []map[string]any{{"name": "prefers-color-scheme", "value": colors}}}, nil)
 }
 
-// goes opens an address, and waits until the page is loaded.
-func (t *tab) goes(address string) {
+// navigate opens an address, and waits until the page is loaded.
+func (t *tab) navigate(address string) {
 	t.Helper()
 	t.does("Page.navigate", map[string]any{"url": address}, nil)
 	t.until("the page is loaded", fmt.Sprintf(`location.href === %q && document.readyState === "complete" && document.getElementById("main") !== null`, address))

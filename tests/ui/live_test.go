@@ -77,7 +77,7 @@ func (f *faulty) changes(w http.ResponseWriter, r *http.Request) {
 
 // opens opens the page in a tab. There, a minute is shortened to a part of it.
 func (f *faulty) opens(tab *tab, part string) {
-	tab.goes(f.url + "?part=" + part)
+	tab.navigate(f.url + "?part=" + part)
 	tab.until("the page is live", `document.getElementById("live").textContent === "Live."`)
 }
 

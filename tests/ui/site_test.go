@@ -62,7 +62,7 @@ func (s *site) opens(path string) {
 func (s *site) fits(path string) {
 	s.Helper()
 	for width, colors := range map[int]string{320: "dark", 1400: "light"} {
-		s.looks(width, colors, "screen")
+		s.emulate(width, colors, "screen")
 		s.opens(path)
 		var is struct {
 			Width  int
@@ -85,7 +85,7 @@ func (s *site) fits(path string) {
 // finds searches for a word, and opens the first page in the results.
 func (s *site) finds(word, page string) {
 	s.Helper()
-	s.looks(1400, "light", "screen")
+	s.emulate(1400, "light", "screen")
 	s.opens("/index.html")
 	s.eval(`document.querySelector(".VPNavBarSearch button").click()`, nil)
 	s.until("the search is open", `document.activeElement.matches(".VPLocalSearchBox input")`)

@@ -31,7 +31,7 @@ func TestAThousandWhoReadNothingAreCutAndDelayNoGate(t *testing.T) {
 		w.Gate(fmt.Sprintf("g-%02d", i), spec)
 	}
 	page := leading + "?days=31&namespace=" + w.Namespace
-	w.Eventually("the page shows all gates", func() error { return w.tryAnswers(page, "", 200, ">g-59<") })
+	w.Eventually("the page shows all gates", func() error { return w.tryReturns(page, "", 200, ">g-59<") })
 	usual := w.opens("g-00", "g-01", "g-02")
 	before := w.memory(gating, "VmRSS")
 	var ends sync.WaitGroup
@@ -65,7 +65,7 @@ func TestAThousandWhoReadNothingAreCutAndDelayNoGate(t *testing.T) {
 	if n := cut.Load(); n != 1000 {
 		t.Errorf("%d of 1000 connections were answered or closed", n)
 	}
-	w.Eventually("pages are served", func() error { return w.tryAnswers(page, "", 200, ">g-59<") })
+	w.Eventually("pages are served", func() error { return w.tryReturns(page, "", 200, ">g-59<") })
 }
 
 // opens opens some Gates, and returns the longest time that one of them takes.

@@ -191,7 +191,7 @@ func TestAPageShowsATransitionWithoutBeingLoadedAgain(t *testing.T) {
 	w.ClosedGate("night")
 	w.Decided(w.ReadGate("night"))
 	at := w.serves(cluster.Kubeconfig)
-	tab.goes(at + "?namespace=" + w.Namespace)
+	tab.navigate(at + "?namespace=" + w.Namespace)
 	tab.until("the page is live", `document.getElementById("live").textContent === "Live."`)
 	tab.until("the gate is closed", `document.querySelector("td .state").textContent === "closed"`)
 	tab.eval(`window.same = true; document.querySelector("th[scope=row] a").focus()`, nil)
@@ -207,7 +207,7 @@ func TestWhatIfWorksInABrowser(t *testing.T) {
 	t.Parallel()
 	w, tab := newWorld(t), newBrowser(t).open()
 	w.ClosedGate("night")
-	tab.goes(w.serves(cluster.Kubeconfig) + "what-if")
+	tab.navigate(w.serves(cluster.Kubeconfig) + "what-if")
 	manifest := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: night}\nspec: {default: opened}\n"
 	tab.eval(fmt.Sprintf(`document.querySelector("textarea").value = %q; document.querySelector("form button").click()`, manifest), nil)
 	tab.until("the page shows the changes", `document.querySelector("#changes") && document.querySelector("h3") && document.querySelector("h3").textContent.includes("/night changed")`)
@@ -233,8 +233,8 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 	tab, axe := newBrowser(t).open(), axe(t)
 	at := w.serves(cluster.Kubeconfig)
 	for name, path := range w.paths() {
-		tab.looks(1400, "light", "")
-		tab.goes(at + path)
+		tab.emulate(1400, "light", "")
+		tab.navigate(at + path)
 		tab.until("the page is live", `document.getElementById("live").textContent === "Live."`)
 		// The browser reports each 404, including those of a page that it left while the page was reloaded.
 		if wrong := slices.DeleteFunc(tab.wrong(), func(entry string) bool { return strings.Contains(entry, w.paths()["missing"]) }); len(wrong) > 0 {
@@ -248,7 +248,7 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 			width         int
 			colors, media string
 		}{{320, "light", ""}, {320, "dark", ""}, {640, "light", ""}, {1400, "light", ""}, {1400, "dark", ""}, {2560, "light", ""}, {1000, "light", "print"}} {
-			tab.looks(look.width, look.colors, look.media)
+			tab.emulate(look.width, look.colors, look.media)
 			var wide int
 			if tab.eval("document.documentElement.scrollWidth", &wide); wide > look.width {
 				t.Errorf("%s is %d wide on a screen of %d", name, wide, look.width)
@@ -262,7 +262,7 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 			}
 		}
 		if size, ok := pictures[name]; ok && *update {
-			tab.looks(size.width, "light", "")
+			tab.emulate(size.width, "light", "")
 			picture := filepath.Join(harness.Root(), "docs", "images", "ui-"+name+".png")
 			tab.shot(picture, size.width, size.height)
 			shrink(t, picture)

@@ -96,15 +96,15 @@ func (w *world) send(method, url, token string, body io.Reader, headers ...strin
 	return response.StatusCode, string(raw), errors.Join(err, response.Body.Close())
 }
 
-// answers fails unless a page returns a code and contains some texts. Texts that begin with an exclamation mark must be missing.
-func (w *world) answers(url, token string, want int, texts ...string) {
+// returns fails unless a page returns a code and contains some texts. Texts that begin with an exclamation mark must be missing.
+func (w *world) returns(url, token string, want int, texts ...string) {
 	w.Helper()
-	if err := w.tryAnswers(url, token, want, texts...); err != nil {
+	if err := w.tryReturns(url, token, want, texts...); err != nil {
 		w.Error(err)
 	}
 }
 
-func (w *world) tryAnswers(url, token string, want int, texts ...string) error {
+func (w *world) tryReturns(url, token string, want int, texts ...string) error {
 	code, page, err := w.send(http.MethodGet, url, token, nil)
 	_, content, _ := strings.Cut(page, "<main")
 	if err != nil || code != want {
@@ -140,34 +140,34 @@ func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
 	open, _ := w.startUI("--ui-anonymous")
 	mine, hidden, target := "gate/"+w.Namespace+"/mine", "gate/"+other.Namespace+"/hidden", "target/Kustomization/"+w.Namespace+"/apps"
 	for _, url := range []string{closed, open} {
-		w.answers(url, all, 200, other.Namespace, ">mine<", "!you may not")
-		w.answers(url+mine, all, 200, "kubectl gate close mine", "&lt;script&gt;alert(1)", "!<script>alert", "!\u202e")
-		w.answers(url+hidden, all, 200, "closed by default")
-		w.answers(url+target, all, 200, w.Namespace+"/mine")
-		w.answers(url+"gate/"+w.Namespace+"/none", all, 404, "there is no gate")
-		w.answers(url+"gate/%3Cscript%3E/..%2f..", all, 404, "!<script>")
+		w.returns(url, all, 200, other.Namespace, ">mine<", "!you may not")
+		w.returns(url+mine, all, 200, "kubectl gate close mine", "&lt;script&gt;alert(1)", "!<script>alert", "!\u202e")
+		w.returns(url+hidden, all, 200, "closed by default")
+		w.returns(url+target, all, 200, w.Namespace+"/mine")
+		w.returns(url+"gate/"+w.Namespace+"/none", all, 404, "there is no gate")
+		w.returns(url+"gate/%3Cscript%3E/..%2f..", all, 404, "!<script>")
 
-		w.answers(url, one, 200, ">mine<", "!"+other.Namespace, "these are those of "+w.Namespace)
-		w.answers(url+mine, one, 200, "kubectl gate close mine")
-		w.answers(url+hidden, one, 403, "if there is one", "Ask an administrator")
-		w.answers(url+"gate/"+other.Namespace+"/none", one, 403, "if there is one")
+		w.returns(url, one, 200, ">mine<", "!"+other.Namespace, "these are those of "+w.Namespace)
+		w.returns(url+mine, one, 200, "kubectl gate close mine")
+		w.returns(url+hidden, one, 403, "if there is one", "Ask an administrator")
+		w.returns(url+"gate/"+other.Namespace+"/none", one, 403, "if there is one")
 
 		for _, path := range []string{"", mine, hidden, target, "gate/x/y"} {
-			w.answers(url+path, none, 403, "you may not", "!"+other.Namespace+"<")
-			w.answers(url+path, "not.a.token", 401, "rejects your token")
+			w.returns(url+path, none, 403, "you may not", "!"+other.Namespace+"<")
+			w.returns(url+path, "not.a.token", 401, "rejects your token")
 		}
 	}
 	for _, path := range []string{"", mine, hidden, target, "what-if", "changes"} {
-		w.answers(closed+path, "", 401)
+		w.returns(closed+path, "", 401)
 	}
-	w.answers(closed+"badge/"+w.Namespace+"/mine.svg", "", 401)
-	w.answers(closed+"badge/"+w.Namespace+"/mine.svg", all, 404)
-	w.answers(open, "", 200, ">mine<", ">hidden<", "!alert", "!open request", "!by default")
-	w.answers(open+mine, "", 200, "!alert", "!ada", "!kubectl gate close", "!apps")
-	w.answers(open+target, "", 401)
-	w.answers(open+"what-if", "", 401)
-	w.answers(open+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: open")
-	w.answers(open+"badge/"+w.Namespace+"/none.svg", "", 404, "unknown")
+	w.returns(closed+"badge/"+w.Namespace+"/mine.svg", "", 401)
+	w.returns(closed+"badge/"+w.Namespace+"/mine.svg", all, 404)
+	w.returns(open, "", 200, ">mine<", ">hidden<", "!alert", "!open request", "!by default")
+	w.returns(open+mine, "", 200, "!alert", "!ada", "!kubectl gate close", "!apps")
+	w.returns(open+target, "", 401)
+	w.returns(open+"what-if", "", 401)
+	w.returns(open+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: open")
+	w.returns(open+"badge/"+w.Namespace+"/none.svg", "", 404, "unknown")
 }
 
 func TestWhatIsRevokedIsGoneWithinSecondsAndSoAreItsNews(t *testing.T) {
@@ -179,7 +179,7 @@ func TestWhatIsRevokedIsGoneWithinSecondsAndSoAreItsNews(t *testing.T) {
 	other.Decided(other.ReadGate("hidden"))
 	token := w.person("one", seesGates, w.Namespace)
 	url, _ := w.startUI()
-	w.Eventually("the role takes effect", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
+	w.Eventually("the role takes effect", func() error { return w.tryReturns(url, token, 200, ">mine<") })
 	changes, ended := w.subscribe(url, token)
 	other.requests("hidden", "1h", "not for them")
 	other.Opened("hidden", metav1.ConditionTrue)
@@ -196,12 +196,12 @@ func TestWhatIsRevokedIsGoneWithinSecondsAndSoAreItsNews(t *testing.T) {
 	}
 	w.Must(w.Client.Delete(w.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-one", Namespace: w.Namespace}}))
 	revoked := time.Now()
-	w.Eventually("the revocation takes effect", func() error { return w.tryAnswers(url, token, 403) })
+	w.Eventually("the revocation takes effect", func() error { return w.tryReturns(url, token, 403) })
 	if took := time.Since(revoked); took > 20*time.Second {
 		t.Errorf("the revocation took %s", took)
 	}
 	w.Must(w.Client.Delete(w.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: w.Namespace}}))
-	w.Eventually("the token is rejected", func() error { return w.tryAnswers(url, token, 401) })
+	w.Eventually("the token is rejected", func() error { return w.tryReturns(url, token, 401) })
 	select {
 	case <-ended:
 	case <-time.After(harness.Patience):
@@ -246,22 +246,22 @@ func TestWithoutTheAPIServerNobodySeesAnythingUntilItIsBack(t *testing.T) {
 	token := w.person("all", seesGates, "")
 	url, _ := w.startUI("--ui-anonymous")
 	mine := url + "gate/" + w.Namespace + "/mine"
-	w.Eventually("the role takes effect", func() error { return w.tryAnswers(mine, token, 200) })
+	w.Eventually("the role takes effect", func() error { return w.tryReturns(mine, token, 200) })
 	resume, err := cluster.PauseAPIServer()
 	w.Must(err)
 	w.Cleanup(func() { _ = resume() })
-	w.Eventually("the page fails closed", func() error { return w.tryAnswers(mine, token, 503, "cannot check now what you may see", "!mine") })
-	w.answers(mine, "", 200, ">closed<")
+	w.Eventually("the page fails closed", func() error { return w.tryReturns(mine, token, 503, "cannot check now what you may see", "!mine") })
+	w.returns(mine, "", 200, ">closed<")
 	w.Must(resume())
-	w.Eventually("the page is available again", func() error { return w.tryAnswers(mine, token, 200) })
+	w.Eventually("the page is available again", func() error { return w.tryReturns(mine, token, 200) })
 	start, err := cluster.KillAPIServer()
 	w.Must(err)
-	w.Eventually("the page fails closed", func() error { return w.tryAnswers(mine, token, 503, "!closed by default") })
-	w.answers(url+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: closed")
+	w.Eventually("the page fails closed", func() error { return w.tryReturns(mine, token, 503, "!closed by default") })
+	w.returns(url+"badge/"+w.Namespace+"/mine.svg", "", 200, "Gate mine: closed")
 	w.Must(start(w.Context()))
-	w.Eventually("the page is available again", func() error { return w.tryAnswers(mine, token, 200, "closed by default") })
+	w.Eventually("the page is available again", func() error { return w.tryReturns(mine, token, 200, "closed by default") })
 	w.requests("mine", "1h", "after that")
-	w.Eventually("the caches are updated again", func() error { return w.tryAnswers(mine, token, 200, "after that") })
+	w.Eventually("the caches are updated again", func() error { return w.tryReturns(mine, token, 200, "after that") })
 }
 
 func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
@@ -271,7 +271,7 @@ func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
 	w.Decided(w.ReadGate("mine"))
 	token := w.person("all", seesGates, "")
 	url, _ := w.startUI("--ui-anonymous")
-	w.Eventually("the role takes effect", func() error { return w.tryAnswers(url, token, 200, ">mine<") })
+	w.Eventually("the role takes effect", func() error { return w.tryReturns(url, token, 200, ">mine<") })
 	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: mine, namespace: %s}\nspec: {default: opened}\n", w.Namespace)
 	for name, c := range map[string]struct {
 		text, token string
@@ -307,7 +307,7 @@ func TestABrowserWithATokenIsLiveAndKnowsItsZone(t *testing.T) {
 	w.Decided(w.ReadGate("night"))
 	token := w.person("one", seesGates, w.Namespace)
 	url, _ := w.startUI()
-	w.Eventually("the role takes effect", func() error { return w.tryAnswers(url, token, 200, ">night<") })
+	w.Eventually("the role takes effect", func() error { return w.tryReturns(url, token, 200, ">night<") })
 	tab.does("Network.enable", nil, nil)
 	tab.does("Network.setExtraHTTPHeaders", map[string]any{"headers": map[string]string{"Authorization": "Bearer " + token}}, nil)
 	tab.does("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "Asia/Tokyo"}, nil)
@@ -330,7 +330,7 @@ func TestThePagesOfTheControllerAreForAllPeople(t *testing.T) {
 	w.scene()
 	tab, axe := newBrowser(t).open(), axe(t)
 	url, _ := w.startUI("--ui-anonymous")
-	w.Eventually("the page shows all gates", func() error { return w.tryAnswers(url, "", 200, ">infra<") })
+	w.Eventually("the page shows all gates", func() error { return w.tryReturns(url, "", 200, ">infra<") })
 	for name, path := range map[string]string{
 		"anonymous overview": "?zone=UTC&namespace=" + w.Namespace, "anonymous gate": "gate/" + w.Namespace + "/production?zone=UTC", "anonymous month": "gate/" + w.Namespace + "/production/month?zone=UTC",
 		"not anonymous": "target/Kustomization/" + w.Namespace + "/apps?zone=UTC",
@@ -339,8 +339,8 @@ func TestThePagesOfTheControllerAreForAllPeople(t *testing.T) {
 			width  int
 			colors string
 		}{{320, "light"}, {1400, "light"}, {1400, "dark"}} {
-			tab.looks(look.width, look.colors, "")
-			tab.goes(url + path)
+			tab.emulate(look.width, look.colors, "")
+			tab.navigate(url + path)
 			var wide int
 			if tab.eval("document.documentElement.scrollWidth", &wide); wide > look.width {
 				t.Errorf("%s is %d wide on a screen of %d", name, wide, look.width)
