@@ -24,8 +24,8 @@ func (w *world) raw(text string) string {
 	w.Must(conn.SetDeadline(time.Now().Add(10 * time.Second)))
 	// The server may close before it has read everything.
 	_, _ = io.WriteString(conn, text)
-	answer, _ := io.ReadAll(conn)
-	return string(answer)
+	response, _ := io.ReadAll(conn)
+	return string(response)
 }
 
 // closing is the end of the headers of a raw request.
@@ -86,11 +86,11 @@ func TestAnotherMethodIsRefusedAlike(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "post", "BREW"} {
 		seen := map[string]bool{}
 		for _, p := range []string{path, "/hook/unknown"} {
-			answer := w.raw(method + " " + p + " HTTP/1.1\r\n" + closing + "Content-Length: 2\r\n\r\n{}")
-			before, date, dated := strings.Cut(answer, "Date: ")
+			response := w.raw(method + " " + p + " HTTP/1.1\r\n" + closing + "Content-Length: 2\r\n\r\n{}")
+			before, date, dated := strings.Cut(response, "Date: ")
 			_, after, _ := strings.Cut(date, "\r\n")
-			if !strings.HasPrefix(answer, "HTTP/1.1 405 ") || !strings.Contains(answer, "Allow: POST\r\n") || !dated {
-				t.Errorf("%s: %q", method, answer)
+			if !strings.HasPrefix(response, "HTTP/1.1 405 ") || !strings.Contains(response, "Allow: POST\r\n") || !dated {
+				t.Errorf("%s: %q", method, response)
 				continue
 			}
 			seen[before+after] = true
@@ -149,8 +149,8 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 		"something that is not HTTP":        {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400"},
 		"a request that is split by a path": {"POST " + path + "\r\nX-A: b HTTP/1.1\r\n" + closing + "\r\n", "400"},
 	} {
-		if answer := w.raw(tc.request); !strings.HasPrefix(answer, "HTTP/1.1 "+tc.want+" ") && !strings.HasPrefix(answer, "HTTP/1.0 "+tc.want+" ") {
-			t.Errorf("%s: %.80q, want %s", name, answer, tc.want)
+		if response := w.raw(tc.request); !strings.HasPrefix(response, "HTTP/1.1 "+tc.want+" ") && !strings.HasPrefix(response, "HTTP/1.0 "+tc.want+" ") {
+			t.Errorf("%s: %.80q, want %s", name, response, tc.want)
 		}
 	}
 	w.expectNoRequest()
@@ -170,8 +170,8 @@ func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 		"chunked in mixed case": "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hidden,
 		"a folded header":       "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked , identity\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" + hidden,
 	} {
-		if answer := w.raw(request); strings.Contains(answer, " 200 ") {
-			t.Errorf("%s: %q", name, answer)
+		if response := w.raw(request); strings.Contains(response, " 200 ") {
+			t.Errorf("%s: %q", name, response)
 		}
 	}
 	w.expectNoRequest()
@@ -182,11 +182,11 @@ func TestOnlyThePathItselfIsThePath(t *testing.T) {
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
 	send := func(target, version string) string {
-		answer := w.raw("POST " + target + " " + version + "\r\n" + closing + "Content-Length: 2\r\n\r\n{}")
-		if len(answer) < 12 || strings.Contains(answer, "Location:") {
-			t.Fatalf("%s: %q", target, answer)
+		response := w.raw("POST " + target + " " + version + "\r\n" + closing + "Content-Length: 2\r\n\r\n{}")
+		if len(response) < 12 || strings.Contains(response, "Location:") {
+			t.Fatalf("%s: %q", target, response)
 		}
-		return answer[9:12]
+		return response[9:12]
 	}
 	for _, target := range []string{
 		"/" + path, "/hook/.." + path, "/hook/./" + path[6:], path + "/", path + "%20", path + "%00", path + "/..", strings.ToUpper(path),
@@ -278,16 +278,16 @@ func TestAnExpressionThatNeverEndsKeepsNobodyElseOut(t *testing.T) {
 	})
 	other := w.receiver("other", v1alpha1.GenericReceiver)
 	bomb := `{"secret":"` + token + `","l":[` + strings.Repeat("{},", 100_000) + `{}]}`
-	answers := make(chan reply, 4)
-	for range cap(answers) {
-		go func() { answers <- w.post(slow, bomb) }()
+	responses := make(chan reply, 4)
+	for range cap(responses) {
+		go func() { responses <- w.post(slow, bomb) }()
 	}
 	if got := w.post(other, "{}"); got.code != http.StatusOK {
 		t.Errorf("another receiver: %+v", got)
 	}
-	for range cap(answers) {
+	for range cap(responses) {
 		select {
-		case got := <-answers:
+		case got := <-responses:
 			if got.code != http.StatusInternalServerError || strings.Contains(got.body, token) {
 				t.Errorf("the slow receiver: %+v", got)
 			}

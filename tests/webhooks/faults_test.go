@@ -215,12 +215,12 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 	planned := w.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	w.Edit(obj, func() { obj.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: planned} })
 	path := w.receiver("smoke", v1alpha1.GenericHMACReceiver)
-	answer := make(chan reply, 1)
-	go func() { answer <- w.post(path, "{}", "X-Signature", sign("{}")) }()
+	replies := make(chan reply, 1)
+	go func() { replies <- w.post(path, "{}", "X-Signature", sign("{}")) }()
 	seen := false
 	for {
 		select {
-		case got := <-answer:
+		case got := <-replies:
 			if got.code != http.StatusOK || !seen {
 				t.Errorf("got %+v, handled by the controller: %t", got, seen)
 			}

@@ -95,7 +95,7 @@ func (p *flaggerPage) responds(codes map[string]int) error {
 		if err != nil {
 			return err
 		}
-		if err := p.answers(path, string(body), code); err != nil {
+		if err := p.returns(path, string(body), code); err != nil {
 			return err
 		}
 	}

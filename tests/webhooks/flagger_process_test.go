@@ -43,12 +43,12 @@ func startFlagger(w *harness.World, args ...string) *flaggerProcess {
 			w.Error(err)
 		}
 	})
-	p.Eventually("the server responds", func() error { return p.answers("/gate/approve", "", http.StatusOK) })
+	p.Eventually("the server responds", func() error { return p.returns("/gate/approve", "", http.StatusOK) })
 	return p
 }
 
-// answers returns an error unless a request gets a status code.
-func (p *flaggerProcess) answers(path, body string, code int, headers ...string) error {
+// returns returns an error unless a request gets a status code.
+func (p *flaggerProcess) returns(path, body string, code int, headers ...string) error {
 	req, err := http.NewRequestWithContext(p.Context(), http.MethodPost, "http://"+p.address+path, strings.NewReader(body))
 	if err != nil {
 		return err
@@ -103,13 +103,13 @@ func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
 	canary := fmt.Sprintf(`{"name":"podinfo","namespace":%q,"phase":"WaitingPromotion"}`, w.Namespace)
 	must := func(p *flaggerProcess, path string, code int) {
 		t.Helper()
-		if err := p.answers(path, canary, code, bearing(token)...); err != nil {
+		if err := p.returns(path, canary, code, bearing(token)...); err != nil {
 			t.Error(err)
 		}
 	}
 	passes := func(p *flaggerProcess) {
 		t.Helper()
-		p.Eventually("the check passes", func() error { return p.answers("/gate/check", canary, http.StatusOK) })
+		p.Eventually("the check passes", func() error { return p.returns("/gate/check", canary, http.StatusOK) })
 	}
 	open := func() { // as a person does
 		t.Helper()

@@ -47,7 +47,7 @@ func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
 	}
 	obj = w.ReadGate("production")
 	handled := gate.ApplyRequests(obj, ledger.Stamped, w.clock.Now())
-	if said := ledger.WaitingForApproval(obj, w.clock.Now()); len(handled) != 1 || handled[0].Waits != 2 || !strings.HasSuffix(said, " waits for 2 more approvals: approve it with "+approve) {
-		t.Errorf("%+v, the message of the gate is %q", handled, said)
+	if message := ledger.WaitingForApproval(obj, w.clock.Now()); len(handled) != 1 || handled[0].Waits != 2 || !strings.HasSuffix(message, " waits for 2 more approvals: approve it with "+approve) {
+		t.Errorf("%+v, the message of the gate is %q", handled, message)
 	}
 }

@@ -22,7 +22,7 @@ func evaluates(s *v1alpha1.GateReceiverSpec, expression string) {
 func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
-	var answers strings.Builder
+	var responses strings.Builder
 	var secrets []string
 	body := `{"version":"4","status":"firing","alerts":[],"groupKey":"g","involvedObject":{"kind":"a","name":"b"},"reason":"c","message":"d"}`
 	proofs := []string{
@@ -46,7 +46,7 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 				if got.code == http.StatusOK {
 					taken++
 				}
-				fmt.Fprintln(&answers, got)
+				fmt.Fprintln(&responses, got)
 			}
 			w.post(path+"/", body, headers...)
 			w.raw("GET " + path + " HTTP/1.1\r\n" + closing + "\r\n")
@@ -81,7 +81,7 @@ func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"the log": w.log.String(), "an answer": answers.String(), "a metric": fmt.Sprint(families)} {
+	for name, text := range map[string]string{"the log": w.log.String(), "an answer": responses.String(), "a metric": fmt.Sprint(families)} {
 		if len(text) < 1000 {
 			t.Errorf("%s has only %d bytes", name, len(text))
 		}

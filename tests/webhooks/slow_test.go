@@ -65,12 +65,12 @@ func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 			conn := w.stall(path, body, headers...)
 			began := time.Now()
 			group.Go(func() {
-				answer, err := io.ReadAll(conn)
+				response, err := io.ReadAll(conn)
 				// The server permits 30 seconds for a whole body.
 				if took := time.Since(began); err != nil || took > 25*time.Second {
 					t.Errorf("%s with %d bytes: after %s: %v", name, body, took, err)
 				}
-				before, date, _ := strings.Cut(string(answer), "Date: ")
+				before, date, _ := strings.Cut(string(response), "Date: ")
 				_, after, _ := strings.Cut(date, "\r\n")
 				mu.Lock()
 				defer mu.Unlock()
@@ -87,9 +87,9 @@ func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 	if len(seen) != 1 {
 		t.Errorf("the responses differ: %v", seen)
 	}
-	for answer := range seen {
-		if !strings.HasPrefix(answer, "HTTP/1.1 408 ") || !strings.Contains(answer, "Connection: close\r\n") {
-			t.Errorf("got %q", answer)
+	for response := range seen {
+		if !strings.HasPrefix(response, "HTTP/1.1 408 ") || !strings.Contains(response, "Connection: close\r\n") {
+			t.Errorf("got %q", response)
 		}
 	}
 	w.expectNoRequest()
@@ -110,9 +110,9 @@ func TestWhoTricklesHoldsNoRoomForEver(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	answer := make([]byte, len("HTTP/1.1 408 "))
-	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 408 " || time.Since(began) > 25*time.Second {
-		t.Errorf("got %q after %s: %v", answer, time.Since(began), err)
+	response := make([]byte, len("HTTP/1.1 408 "))
+	if _, err := io.ReadFull(conn, response); err != nil || string(response) != "HTTP/1.1 408 " || time.Since(began) > 25*time.Second {
+		t.Errorf("got %q after %s: %v", response, time.Since(began), err)
 	}
 	w.expectNoRequest()
 }

@@ -22,31 +22,31 @@ import (
 
 const token = "s3cr3t-0123456789abcdef"
 
-// answer is a response to a reader.
-type answer struct {
+// received is a response to a reader.
+type received struct {
 	code   int
 	header http.Header
 	body   string
 }
 
-func (s *served) get(w *harness.World, path string, headers ...string) (answer, error) {
+func (s *served) get(w *harness.World, path string, headers ...string) (received, error) {
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, s.url+path, nil)
 	if err != nil {
-		return answer{}, err
+		return received{}, err
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return answer{}, err
+		return received{}, err
 	}
 	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Header, string(body)}, errors.Join(err, response.Body.Close())
+	return received{response.StatusCode, response.Header, string(body)}, errors.Join(err, response.Body.Close())
 }
 
 // shows waits until a calendar has an event with a summary, and returns the response.
-func (s *served) shows(w *harness.World, path, summary string) (got answer) {
+func (s *served) shows(w *harness.World, path, summary string) (got received) {
 	w.Helper()
 	w.Eventually("the calendar shows "+summary, func() (err error) {
 		if got, err = s.get(w, path); err != nil {

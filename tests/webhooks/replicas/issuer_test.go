@@ -32,7 +32,7 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	i := &issuer{T: t, key: jose.JSONWebKey{Key: private, KeyID: "one", Algorithm: string(jose.ES256), Use: "sig"}}
 	mux := http.NewServeMux()
-	answer := func(path string, value func() any) {
+	serve := func(path string, value func() any) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			if err := json.NewEncoder(w).Encode(value()); err != nil {
@@ -40,10 +40,10 @@ func newIssuer(t *testing.T) *issuer {
 			}
 		})
 	}
-	answer("/.well-known/openid-configuration", func() any {
+	serve("/.well-known/openid-configuration", func() any {
 		return map[string]any{"issuer": i.url, "jwks_uri": i.url + "/keys", "id_token_signing_alg_values_supported": []string{"ES256"}}
 	})
-	answer("/keys", func() any { return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.key.Public()}} })
+	serve("/keys", func() any { return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.key.Public()}} })
 	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
 	i.url = server.URL

@@ -34,9 +34,9 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 
 	taken := make(chan struct{}, len(senders))
 	ctx := httptrace.WithClientTrace(w.Context(), &httptrace.ClientTrace{Got100Continue: func() { taken <- struct{}{} }})
-	var answered sync.WaitGroup
+	var responses sync.WaitGroup
 	for _, s := range senders {
-		answered.Go(func() {
+		responses.Go(func() {
 			d := &delivery{gate: s.gate, action: v1alpha1.RequestOpen, reason: "taken by " + s.name}
 			d.attempts = []attempt{s.post(ctx, p.Webhooks, d)}
 			s.sent = append(s.sent, d)
@@ -62,7 +62,7 @@ func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
 	default:
 	}
 	w.Must(resume())
-	answered.Wait()
+	responses.Wait()
 	for _, s := range senders {
 		d := s.sent[0]
 		if got := d.attempts[0]; got.code != http.StatusOK || got.err != nil {
