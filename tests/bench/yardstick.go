@@ -264,8 +264,8 @@ func do(ctx context.Context, c rest.Interface, resource string, key client.Objec
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", key, err)
 	}
-	var answer metav1.PartialObjectMetadata
-	return answer.ResourceVersion, json.Unmarshal(raw, &answer)
+	var patched metav1.PartialObjectMetadata
+	return patched.ResourceVersion, json.Unmarshal(raw, &patched)
 }
 
 // copied has the writes of the controller for the yardstick to repeat: the objects of a fleet after each kind of transition, and the number
