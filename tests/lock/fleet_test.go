@@ -92,7 +92,7 @@ func TestTheFirstObjectOfANewNamespaceIsBornHeld(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
 	for range 20 {
-		frozen, free := w.in(w.newNamespace(map[string]string{"fleet": w.Namespace}), "app"), w.in(w.bear(nil), "app")
+		frozen, free := w.in(w.newNamespace(map[string]string{"fleet": w.Namespace}), "app"), w.in(w.newNamespace(nil), "app")
 		w.apply(frozen)
 		w.expectHeld(frozen, "ops/freeze")
 		w.apply(free)
