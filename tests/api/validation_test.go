@@ -131,8 +131,8 @@ var reworded = map[string]string{
 	causeValue: "must be the value of a label, such as critical",
 }
 
-// The validator may report more errors: the API server evaluates no CEL rule if a field violates the schema, and does not have the rules of
-// the controller.
+// The validator may report more errors: the API server does not evaluate CEL rules if a field violates the schema, and does not have the
+// rules of the controller.
 func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
 		for _, tc := range s.bad {
@@ -173,7 +173,7 @@ func TestAGoodSpecIsAcceptedByBoth(t *testing.T) {
 	})
 }
 
-// anchored has specs of each kind with a value in which a pattern decides.
+// anchored has specs of each kind with a value that a pattern validates.
 var anchored = map[string][]struct{ spec, value string }{
 	v1alpha1.GateKind: {
 		{`{default: closed, openPeriods: [{name: %s, start: "22:00", end: "10:00"}]}`, "a"}, {`{default: closed, openPeriods: [{name: a, start: %s, end: "10:00"}]}`, "22:00"},
