@@ -57,24 +57,24 @@ func TestACertificateIsIssuedAheadAndActivatedWhenTheGateOpens(t *testing.T) {
 	first := w.issued()
 	w.Throughout(time.Until(at.Time), "the live Secret does not exist yet", func() error {
 		if w.secret("live") != nil {
-			return fmt.Errorf("it exists")
+			return fmt.Errorf("the live Secret exists")
 		}
 		return nil
 	})
 	live := w.activated(1)
 	for _, key := range []string{"tls.crt", "tls.key", "ca.crt", "tls-combined.pem"} {
 		if len(live.Data[key]) == 0 {
-			t.Errorf("it lacks %s", key)
+			t.Errorf("the live Secret lacks %s", key)
 		}
 	}
 	for name := range live.Annotations {
 		if strings.Contains(name, "cert-manager.io") {
-			t.Errorf("it has the annotation %s", name)
+			t.Errorf("the live Secret has the annotation %s", name)
 		}
 	}
 	for name := range live.Labels {
 		if strings.Contains(name, "cert-manager.io") {
-			t.Errorf("it has the label %s", name)
+			t.Errorf("the live Secret has the label %s", name)
 		}
 	}
 	w.renewed(first)

@@ -142,7 +142,7 @@ func TestTheWebhookAcceptsHowACertificateIsHeld(t *testing.T) {
 	w.Must(w.patch(`{"spec":{"renewal":{"policy":"Disabled","windows":null}}}`))
 	w.eventually("no renewal is planned", func(state certificate) error {
 		if !state.renewal.IsZero() {
-			return fmt.Errorf("it is planned for %s", state.renewal)
+			return fmt.Errorf("a renewal is planned for %s", state.renewal)
 		}
 		return nil
 	})
@@ -159,12 +159,12 @@ func TestTheWebhookAcceptsHowACertificateIsHeld(t *testing.T) {
 
 var disabled = map[string]any{"policy": "Disabled"}
 
-// window is a minute of each year.
+// window returns a window of one minute in each year.
 func window(start time.Time) map[string]any {
 	return map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": yearly(start), "windowDuration": "1m0s"}}}
 }
 
-// yearly is the cron expression of a minute.
+// yearly returns the cron expression for a minute of the year.
 func yearly(t time.Time) string {
 	t = t.UTC()
 	return fmt.Sprintf("%d %d %d %d *", t.Minute(), t.Hour(), t.Day(), t.Month())

@@ -37,7 +37,7 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 		})
 	}
 	w.Must(group.Wait())
-	w.Must(harness.Eventually(w.Context(), 4*timeout, "all are held", func() error {
+	w.Must(harness.Eventually(w.Context(), 4*timeout, "all certificates are held", func() error {
 		w.Must(cluster.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g))
 		if targets := g.Status.Targets; targets == nil || targets.Held != count+1 { // including the root
 			return fmt.Errorf("%+v", targets)
@@ -46,7 +46,7 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	}))
 	// From now on, only the Gate delays their renewals.
 	before, held := w.revisions(), time.Now()
-	w.Throughout(time.Until(held.Add(due)), "nothing is renewed", func() error {
+	w.Throughout(time.Until(held.Add(due)), "no certificate is renewed", func() error {
 		if now := w.revisions(); !maps.Equal(now, before) {
 			return fmt.Errorf("the revisions were %v and are %v", before, now)
 		}
@@ -78,7 +78,7 @@ func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
 	}))
 	// They are due again every half minute, which would delay cert-manager in other tests.
 	all := harness.Object("cert-manager.io/v1", "Certificate", client.ObjectKey{})
-	w.Must(harness.Eventually(w.Context(), 2*timeout, "all are deleted, which may take longer than a request", func() error {
+	w.Must(harness.Eventually(w.Context(), 2*timeout, "all certificates are deleted, which may take longer than a request", func() error {
 		err := cluster.Client.DeleteAllOf(w.Context(), all, client.InNamespace(w.Namespace))
 		if left := len(w.list()); left > 0 {
 			return fmt.Errorf("%d are left: %w", left, err)
