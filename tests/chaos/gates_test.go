@@ -199,11 +199,11 @@ func (w *walk) requestAndRestore(random *rand.Rand) {
 	for range 2 {
 		r := checker.Request{Action: action, At: time.Now().UTC().Truncate(time.Second)}
 		r.Value = r.At.Format(time.RFC3339)
-		if !w.makeRequest(g, r) || harness.Eventually(w.Context(), 3*time.Second, "it is handled", func() error {
+		if !w.makeRequest(g, r) || harness.Eventually(w.Context(), 3*time.Second, "the request is handled", func() error {
 			if w.get(g) && handled(g, action, r.Value) {
 				return nil
 			}
-			return errors.New("it is not handled")
+			return errors.New("the request is not handled")
 		}) != nil {
 			return // no replica is running
 		}

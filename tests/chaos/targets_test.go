@@ -251,7 +251,7 @@ func (w *walk) vanish() {
 	const definition = "helmreleases.helm.toolkit.fluxcd.io"
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition}}
 	if w.absent {
-		w.logf("it is restored")
+		w.logf("the definition is restored")
 		w.define()
 		return
 	}
@@ -267,6 +267,6 @@ func (w *walk) vanish() {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it still exists: %w", err)
+		return fmt.Errorf("the definition still exists: %w", err)
 	}))
 }
