@@ -56,7 +56,7 @@ func TestTheProgramIsAPlugInOfFlux(t *testing.T) {
 	w.expect(w.shell(flux+" list"), 0, "staging   opened", "")
 	w.expect(w.shell(flux+" list stagin"), exitError, "", `did you mean "staging"?`)
 	w.expect(w.shell(flux+" list other"), exitError, "", "flux gate list -A shows all")
-	w.Eventually("it completes", func() error {
+	w.Eventually("names are completed", func() error {
 		if got := w.shell(flux + " __complete list ''"); got.out != "staging\n:4\n" {
 			return fmt.Errorf("%+v", got)
 		}

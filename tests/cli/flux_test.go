@@ -50,7 +50,7 @@ func (w *world) isHeldBy(obj *unstructured.Unstructured, gates string) {
 			return err
 		}
 		if status, reason := harness.Condition(obj, v1alpha1.ApprovedCondition); harness.HeldBy(obj) != w.Namespace+"/"+gates || status != "False" {
-			return fmt.Errorf("it is held by %q, Approved is %q, %s", harness.HeldBy(obj), status, reason)
+			return fmt.Errorf("held by %q, Approved is %q, %s", harness.HeldBy(obj), status, reason)
 		}
 		return nil
 	})

@@ -93,7 +93,7 @@ func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
 				w.Eventually("production is held", func() error {
 					obj := w.Kustomization("production")
 					if w.Read(obj); harness.HeldBy(obj) == "" {
-						return fmt.Errorf("it is not held: %v", obj.Object["spec"])
+						return fmt.Errorf("production is not held: %v", obj.Object["spec"])
 					}
 					return nil
 				})

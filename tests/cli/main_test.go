@@ -140,7 +140,7 @@ func (w *world) run(cmd *exec.Cmd) output {
 	return output{string(out), string(errOut), cmd.ProcessState.ExitCode()}
 }
 
-// limited collects the output of a command.
+// limited is the output of a command, with a limited size.
 type limited []byte
 
 func (l *limited) Write(p []byte) (int, error) {

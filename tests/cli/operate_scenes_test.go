@@ -148,13 +148,13 @@ func staysReleased(w *world) {
 	})
 	theOperated.starts()
 	w.Opened("production", metav1.ConditionTrue)
-	w.Eventually("it is no longer held", func() error {
+	w.Eventually("the object is no longer held", func() error {
 		if w.Read(apps); harness.HeldBy(apps) != "" {
 			return errors.New(harness.HeldBy(apps))
 		}
 		return nil
 	})
-	w.Throughout(2*time.Second, "it stays released", free)
+	w.Throughout(2*time.Second, "the object stays released", free)
 	w.unlocks()
 }
 
@@ -164,7 +164,7 @@ func (w *world) unlocks() {
 	w.ok("kubectl delete --ignore-not-found -k %s/config/lock", harness.Root())
 }
 
-// deploysFlux creates the Deployment of kustomize-controller, which has no Pods here.
+// deploysFlux creates the Deployment of kustomize-controller, which has no Pods in this test.
 func deploysFlux(w *world) {
 	w.ok("kubectl -n %s create deployment kustomize-controller --image=kustomize-controller", w.Namespace)
 }
@@ -219,7 +219,7 @@ func down(w *world) {
 func lastIsReleased(w *world) {
 	theOperated.starts()
 	tools := w.Kustomization("tools")
-	w.Eventually("it is released", func() error {
+	w.Eventually("the target is released", func() error {
 		if w.Read(tools); harness.Suspended(tools) {
 			return fmt.Errorf("%v", tools.Object)
 		}

@@ -48,7 +48,7 @@ func newPinned(t *testing.T) *pinned {
 	apps := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", p.Key("apps"))
 	apps.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "path": "./", "retryInterval": "1s", "sourceRef": map[string]any{"kind": "OCIRepository", "name": "app-gated"}}
 	p.Create(apps)
-	p.Eventually("it is applied", func() error {
+	p.Eventually("the first revision is applied", func() error {
 		return p.TryRead(harness.Object("v1", "ConfigMap", p.Key("app")))
 	})
 	return p

@@ -57,7 +57,7 @@ func TestStatusListsTenTargetsAndCountsTheRest(t *testing.T) {
 		w.Create(w.Kustomization(fmt.Sprintf("a%02d", i)))
 	}
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "*"})
-	w.Eventually("all are held", func() error {
+	w.Eventually("all targets are held", func() error {
 		if c := w.ReadGate("production").Status.Targets; c == nil || c.Held != 12 {
 			return fmt.Errorf("%+v", c)
 		}

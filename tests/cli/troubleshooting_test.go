@@ -150,7 +150,7 @@ func opens(name string) func(w *world) {
 
 func opensForASecond(w *world) {
 	w.expect(w.gate("open", "production", "--for", "20s", "--reason", "hotfix 1234"), 0, "", "")
-	w.Eventually("it closes", func() error {
+	w.Eventually("the gate closes", func() error {
 		if g := w.ReadGate("production"); len(g.Status.History) < 3 {
 			return fmt.Errorf("%+v", g.Status.History)
 		}
@@ -206,7 +206,7 @@ func expiring(w *world) {
 func (w *world) later() {
 	w.Helper()
 	now := time.Now().Truncate(time.Second)
-	w.Eventually("it is a second later", func() error {
+	w.Eventually("a second has passed", func() error {
 		if !time.Now().Truncate(time.Second).After(now) {
 			return fmt.Errorf("the time is still %s", now)
 		}

@@ -42,7 +42,7 @@ func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 	for name, wave := range map[string]string{"search": "canary", "shop": "europe", "pay": "us"} {
 		w.inWave(name, wave)
 	}
-	w.Eventually("all are applied", func() error {
+	w.Eventually("all Kustomizations have applied v1", func() error {
 		if got := w.shell("kubectl get kustomizations -n " + w.Namespace); strings.Count(got.out, "Applied revision: v1") != 3 {
 			return fmt.Errorf("%+v", got)
 		}
@@ -72,7 +72,7 @@ func TestProceedRefusesWithoutAWaitingRelease(t *testing.T) {
 	w.Decided(w.Gate("closed", spec))
 	spec.Default, spec.Targets = v1alpha1.StateOpened, nil
 	g := w.Gate("released", spec)
-	w.Eventually("it has nothing to release", func() error {
+	w.Eventually("the gate has nothing to release", func() error {
 		w.Read(g)
 		if g.Status.Release == nil || g.Status.Release.Waves == nil {
 			return fmt.Errorf("%+v", g.Status)

@@ -104,9 +104,9 @@ func TestWhySaysThatAGateInTheAnnotationDoesNotExist(t *testing.T) {
 	if got := w.run(exec.CommandContext(t.Context(), "bash", "-c", e.Remedies[0].Command)); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	w.Eventually("it is released", func() error {
+	w.Eventually("the target is released", func() error {
 		if w.Read(apps); harness.Suspended(apps) {
-			return errors.New("it is still held")
+			return errors.New("the target is still held")
 		}
 		return nil
 	})
