@@ -169,7 +169,7 @@ func (d *demo) scheduleOpens(ctx context.Context) error {
 // plugin is the path of the plugin.
 func plugin() string { return filepath.Join(harness.Root(), "bin", "kubectl-gate") }
 
-// plugin runs kubectl gate and shows what it prints.
+// plugin runs kubectl gate and prints its output.
 func (d *demo) plugin(ctx context.Context, args ...string) error {
 	d.printf("$ kubectl gate %s", shown(args))
 	cmd := exec.CommandContext(ctx, plugin(), args...) //nolint:gosec // built from this repository
