@@ -109,7 +109,7 @@ func TestPruningAnExceptionEndsIt(t *testing.T) {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("it still exists: %w", err)
+		return fmt.Errorf("the exception still exists: %w", err)
 	})
 	g := w.Opened("production", metav1.ConditionFalse)
 	if len(g.Status.Exceptions) != 1 || g.Status.Exceptions[0].Reason != v1alpha1.ExpiredReason || meta.IsStatusConditionTrue(g.Status.Conditions, fluxmeta.StalledCondition) {

@@ -193,7 +193,7 @@ func (aToken) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ..
 	return nil
 }
 
-// sound returns the errors that the controller finds in the Gates, GateExceptions and GateReceivers of some manifests. The API server does
+// sound fails if the controller would find errors in the Gates, GateExceptions and GateReceivers of some manifests. The API server does
 // not find all of them.
 func (w *world) sound(manifests string) {
 	w.Helper()
