@@ -59,7 +59,7 @@ func TestAFreezeAndANewRevisionThatComeTogetherFreezeFirst(t *testing.T) {
 		w.in[m].Opened("fleet", metav1.ConditionFalse)
 		w.held(m, true)
 	}
-	w.in[other].Throughout(3*time.Second, "nothing new is applied", func() error { return w.runs(other, "v1") })
+	w.in[other].Throughout(3*time.Second, "the new revision is not applied", func() error { return w.runs(other, "v1") })
 	if err := w.runs(canary, "v1"); err != nil {
 		t.Error(err)
 	}
