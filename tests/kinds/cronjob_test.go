@@ -98,16 +98,16 @@ func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) 
 	w.field(prompt, "suspend", false)
 	w.field(late, "suspend", false)
 	if at := w.ran(prompt, missed); !at.Before(opened) {
-		t.Errorf("it runs for %s, want the missed run before %s", at, opened)
+		t.Errorf("the CronJob runs for %s, want the missed run before %s", at, opened)
 	}
 	if next := opened.Truncate(time.Minute).Add(time.Minute); w.ran(late, next).Before(next) {
-		t.Error("it runs too early")
+		t.Error("the CronJob runs too early")
 	}
 	all, err := w.runs(late)
 	w.Must(err)
 	for _, at := range all {
 		if at.Before(opened) {
-			t.Errorf("it runs for %s although its starting deadline has passed", at)
+			t.Errorf("the CronJob runs for %s although its starting deadline has passed", at)
 		}
 	}
 }
