@@ -49,7 +49,7 @@ func BlocksOf(t testing.TB, path string, languages ...string) []Block {
 	return blocks
 }
 
-// BlockOf returns the text of the first block of a page in a language that has some words. The test fails if there is none.
+// BlockOf returns the text of the first block of a page in a language that contains some words. The test fails if there is none.
 func BlockOf(t testing.TB, path, language, words string) string {
 	t.Helper()
 	for _, b := range BlocksOf(t, path, language) {
