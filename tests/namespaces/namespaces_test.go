@@ -156,7 +156,7 @@ spec:
 	w.Eventually("Flux has applied it", func() error { return w.TryRead(apps) })
 	w.becomes(apps, true)
 	if observed, _, _ := unstructured.NestedInt64(apps.Object, "status", "observedGeneration"); observed > 0 {
-		t.Errorf("it was reconciled: %v", apps.Object["status"])
+		t.Errorf("the Kustomization was reconciled: %v", apps.Object["status"])
 	}
 	w.Annotate(w.freeze, v1alpha1.OpenRequestedAtAnnotation, time.Now().UTC().Format(time.RFC3339Nano))
 	w.becomes(apps, false)
