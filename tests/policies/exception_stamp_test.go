@@ -159,7 +159,7 @@ func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
 			_, err := beth.kubectl(w.Context(), w.Namespace, "create", "-f", exceptionFile("hotfix", opens(1), nil))
 			if err == nil && w.exception("hotfix").Annotations[authors] != "" {
 				w.allowed(beth, "delete gtex hotfix")
-				return errors.New("it is stamped")
+				return errors.New("the exception is stamped")
 			}
 			return err
 		})

@@ -153,7 +153,7 @@ func passArgs(pairs ...string) []string {
 	return append([]string{"annotate", "--overwrite", "kustomization", "app"}, pairs...)
 }
 
-// expectPassRefused waits until a pass is refused because of the Gate freeze, and fails if the object ran meanwhile.
+// expectPassRefused waits until a pass is refused because of the Gate freeze, and fails if the object was resumed meanwhile.
 func (w *world) expectPassRefused(app *unstructured.Unstructured, h *harness.History) {
 	w.Helper()
 	want := "gate '" + w.Namespace + "/freeze' holds it as well, and is not in " + passGates
