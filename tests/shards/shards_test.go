@@ -188,7 +188,7 @@ func (w *world) gone(g *v1alpha1.Gate) {
 	w.Helper()
 	w.Eventually("gate "+g.Name+" is deleted", func() error {
 		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(g), g.DeepCopy()); !apierrors.IsNotFound(err) {
-			return errors.Join(err, errors.New("it still exists"))
+			return errors.Join(err, errors.New("the gate still exists"))
 		}
 		return nil
 	})
