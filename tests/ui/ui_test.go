@@ -105,7 +105,7 @@ func (w *world) get(address, host string) (code int, page string) {
 	request.Host = host
 	response, err := http.DefaultClient.Do(request)
 	w.Must(err)
-	defer response.Body.Close() //nolint:errcheck // it is only read
+	defer response.Body.Close() //nolint:errcheck // only read
 	raw, err := io.ReadAll(response.Body)
 	w.Must(err)
 	return response.StatusCode, string(raw)
