@@ -34,7 +34,7 @@ func (w *world) held(n int64, perMinute int32, soak time.Duration, waves ...stri
 	g := w.Gate("production", v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}, Release: policy,
 	})
-	w.Eventually("all are held", func() error {
+	w.Eventually("all targets are held", func() error {
 		if err := w.TryRead(g); err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ spec:
 		t.Error("the third wave is released")
 	}
 	proceed()
-	w.waits(g, "all are released", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
+	w.waits(g, "all targets are released", func(g *v1alpha1.Gate, s *v1alpha1.WavesStatus) bool {
 		return s.Current == "" && g.Status.Targets.Held == 0
 	})
 }
