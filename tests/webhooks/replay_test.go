@@ -184,10 +184,10 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 		action     v1alpha1.RequestAction
 		want       int
 	}{
-		{"one open too many", "{}", opens, http.StatusTooManyRequests},
+		{"an open beyond the quota", "{}", opens, http.StatusTooManyRequests},
 		{"the first one again", body(0), opens, http.StatusConflict},
 		{"the first one, to close", body(0), closes, http.StatusConflict},
-		{"one close too many", `{"close":1}`, closes, http.StatusOK},
+		{"a close beyond the quota", `{"close":1}`, closes, http.StatusOK},
 		{"the one that closed, to open", `{"close":1}`, opens, http.StatusTooManyRequests},
 		{"another close", `{"close":2}`, closes, http.StatusOK},
 		{"the last one again", body(quota - 1), opens, http.StatusConflict},

@@ -133,9 +133,9 @@ func TestNoAcknowledgedWebhookIsLostWhenAnythingDies(t *testing.T) {
 
 	resume, err := cluster.PauseAPIServer()
 	w.Must(err)
-	away := load.begin("the API server is away")
+	away := load.begin("the API server is paused")
 	passed(t, pause)
-	back := load.begin("it is back")
+	back := load.begin("the API server responds again")
 	w.Must(resume())
 	passed(t, 4*time.Second)
 	finish()
