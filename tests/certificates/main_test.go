@@ -20,7 +20,7 @@ import (
 const (
 	// timeout bounds changes that must happen. A window is up to a minute away, and two cores may be busy.
 	timeout = 3 * time.Minute
-	// patience is how long changes that must not happen are awaited.
+	// patience is how long tests watch for changes that must not happen.
 	patience = 8 * time.Second
 
 	lifetime   = 90 * time.Second

@@ -23,7 +23,7 @@ import (
 const (
 	// timeout bounds changes that must happen.
 	timeout = time.Minute
-	// patience is how long changes that must not happen are awaited. With an open gate they take a fraction of that.
+	// patience is how long tests watch for changes that must not happen. With an open gate they take a fraction of that.
 	patience = 5 * time.Second
 	// lead is the time until the period that opens the gate.
 	lead = 12 * time.Second

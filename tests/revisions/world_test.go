@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// patience is how long changes that must not happen are awaited.
+// patience is how long tests watch for changes that must not happen.
 const patience = 4 * time.Second
 
 // world is a namespace with a Git repository, a GatedSource that follows it, and a Kustomization that applies the pinned source.

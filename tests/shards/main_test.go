@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// patience is how long changes that must not happen are awaited. Gates of these tests are reconciled each second.
+	// patience is how long tests watch for changes that must not happen. Gates of these tests are reconciled each second.
 	patience = 4 * time.Second
 )
 

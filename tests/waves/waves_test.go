@@ -18,7 +18,7 @@ const (
 	// ofEach is the number of Kustomizations in each wave, and soak the time for which each must be ready.
 	ofEach = 20
 	soak   = 5 * time.Second
-	// patience is how long changes that must not happen are awaited.
+	// patience is how long tests watch for changes that must not happen.
 	patience = 5 * time.Second
 )
 

@@ -211,7 +211,8 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	if at, by, _ := w.request("production", closes); at == closed || !strings.HasSuffix(by, "/other") {
 		t.Errorf("closed at %s by %s", at, by)
 	}
-	// The quota is available again without the oldest records, and opens are certain again without the forgotten close.
+	// After the window, the oldest records expire, so that the quota is available again. The close that was not recorded no longer prevents
+	// opens.
 	w.clock.Step(10*time.Minute + time.Second)
 	if got := w.send(busy, "{}", opens); got != http.StatusOK {
 		t.Errorf("after the window: %d", got)
