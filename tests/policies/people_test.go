@@ -35,8 +35,7 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.NewWorld(t, cluster)} }
 
-// stopController stops the controller, because it would overwrite the writes of the test. The returned function starts it again, or else
-// the end of the test.
+// stopController stops the controller, so that only the test writes. The returned function starts it again, or else the end of the test.
 func (w *world) stopController() (start func()) {
 	w.Helper()
 	w.Must(gating.Stop())
