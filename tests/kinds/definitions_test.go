@@ -125,7 +125,7 @@ func TestAKindThatIsNotInstalledIsSaidToBe(t *testing.T) {
 	w.fails(w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Absent", Name: "one"}), v1alpha1.CRDNotFoundReason, "kind Absent.other.example.org is not installed")
 }
 
-// When the definition changes, the Gate recovers without a restart, and releases objects that it can no longer hold.
+// When the definition changes, the Gate recovers without a restart, and reports a failure once it can no longer hold the objects.
 func TestAKindThatGetsItsFieldLaterIsHeldThen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

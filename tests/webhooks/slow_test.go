@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// largest is the maximum length of a body, and stalled exceeds it.
+// largest is the maximum length of a body. stalled is the length of a partial body that exceeds the limit for small bodies.
 const (
 	largest = 3 << 20
 	stalled = 64<<10 + 1
