@@ -126,7 +126,7 @@ func (w *world) shell(command string) output {
 // run runs a command as a user of the cluster.
 func (w *world) run(cmd *exec.Cmd) output {
 	w.Helper()
-	var out, errOut limited
+	var out, errOut captured
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "TZ=UTC", "NO_COLOR=", "TERM=xterm", "HOME="+cluster.Dir(),
 		"PATH="+cluster.Dir()+":"+filepath.Join(harness.Tools(), "bin")+":"+os.Getenv("PATH"))
 	if cmd.Stdout == nil {
@@ -140,10 +140,10 @@ func (w *world) run(cmd *exec.Cmd) output {
 	return output{string(out), string(errOut), cmd.ProcessState.ExitCode()}
 }
 
-// limited is the output of a command, with a limited size.
-type limited []byte
+// captured collects the output of a command.
+type captured []byte
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *captured) Write(p []byte) (int, error) {
 	*l = append(*l, p...)
 	return len(p), nil
 }

@@ -39,7 +39,7 @@ func (w *world) transcript(text string) string {
 			continue
 		}
 		shell := exec.CommandContext(w.Context(), "bash", "-c", strings.ReplaceAll(command, "flux-system", w.Namespace))
-		var both limited
+		var both captured
 		shell.Stdout, shell.Stderr = &both, &both
 		w.run(shell)
 		got.WriteString(line + strings.ReplaceAll(string(both), w.Namespace, "flux-system"))
