@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// calledLocked lists the functions that may be called under a lock, by file and name. Each begins a watch and calls no function back.
-// Under the lock, each ConfigMap is watched only once.
+// calledLocked lists the functions that may be called under a lock, by file and name. Each begins a watch and calls no function back. The
+// lock ensures that each ConfigMap is watched only once.
 var calledLocked = []string{"controllers/calendars/reader.go Watches", "internal/calendarfeed/source.go Watch", "internal/webauth/source.go Watch"}
 
 // lockedCalls returns the names of the functions that code calls while it holds a lock: parameters of a function type, and fields of the
