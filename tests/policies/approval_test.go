@@ -64,7 +64,7 @@ func TestARequestOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	if want := "an open request of olga at " + r.RequestedAt.UTC().Format(time.RFC3339) + " waits for 2 more approvals: approve it with kubectl gate approve gate/production -n " + w.Namespace; !strings.Contains(opened.Message, want) {
 		t.Errorf("the message is %q, want %q", opened.Message, want)
 	}
-	w.refused(olga, "user olga asked to open gate "+w.Namespace+"/production: somebody else has to approve it", approving(g, r)...)
+	w.refused(olga, "user olga asked to open gate "+w.Namespace+"/production: another user must approve it", approving(g, r)...)
 	for range 2 { // one approval by the same person, even if repeated
 		w.allowed(alice, approving(g, r)...)
 		w.decided(g, metav1.ConditionFalse)
