@@ -187,7 +187,7 @@ func BenchmarkFairness(b *testing.B) {
 	must(b, c.stopController())
 }
 
-// BenchmarkIdle measures the cost while nothing changes: the reconciliations of an hour in two minutes, with a shorter resync interval.
+// BenchmarkIdle measures the cost while nothing changes, with a short resync interval for two minutes.
 func BenchmarkIdle(b *testing.B) {
 	c := started(b)
 	f, err := c.closedFleet(b.Context())

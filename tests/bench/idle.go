@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// idleInterval is the spec.interval that shortens an hour.
-	idleInterval = 2 * time.Second
-	// idleRounds is the number of reconciliations of a Gate in an hour with the default interval.
-	idleRounds = 60
+	// idleInterval is the resync interval of the measurement, the shortest that the API accepts.
+	idleInterval = 10 * time.Second
+	// idleRounds is the number of measured reconciliations per Gate.
+	idleRounds = 12
 	// reconciliations is the metric with the number of reconciliations of all controllers.
 	reconciliations = "controller_runtime_reconcile_total"
 )
