@@ -49,9 +49,8 @@ func (b *bench) logf(format string, args ...any) {
 }
 
 func (b *bench) start(ctx context.Context) (err error) {
-	b.logf("Starting etcd and kube-apiserver, building the gating-controller")
 	b.begin, b.groups = time.Now(), map[string][]client.ObjectKey{}
-	b.say("starting etcd and kube-apiserver, building the gating-controller")
+	b.logf("starting etcd and kube-apiserver, building the gating-controller")
 	if err := os.Setenv("GOGC", "100"); err != nil { // the default, which the harness would replace
 		return err
 	}
