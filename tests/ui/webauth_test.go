@@ -276,7 +276,7 @@ func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, token string
 		code        int
-		text        string
+		want        string
 	}{
 		"a manifest":             {manifest, token, 200, w.Namespace + "/mine <small>changed"},
 		"nearly too large":       {manifest + strings.Repeat("#", 1<<20-len(manifest)), token, 200, "/mine <small>changed"},
@@ -291,7 +291,7 @@ func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
 		form := multipart.NewWriter(&body)
 		w.Must(errors.Join(form.WriteField("manifests", c.text), form.Close()))
 		code, page, err := w.send(http.MethodPost, url+"what-if", c.token, &body, "Content-Type", form.FormDataContentType())
-		if err != nil || code != c.code || !strings.Contains(page, c.text) || strings.Contains(page, "<script>alert") {
+		if err != nil || code != c.code || !strings.Contains(page, c.want) || strings.Contains(page, "<script>alert") {
 			t.Errorf("%s: %d, %v: %.1000s", name, code, err, page)
 		}
 	}
