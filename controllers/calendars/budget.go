@@ -10,14 +10,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// mostOccurrences bounds the calendar occurrences in memory for all Gates: about 50 MiB.
+// mostOccurrences bounds the number of calendar occurrences in memory across all Gates. They take about 50 MiB.
 const mostOccurrences = 1_000_000
 
-// errOverBudget is the error of a calendar that exceeds the budget of its namespace.
+// errOverBudget is the error for a calendar that exceeds the budget of its namespace.
 var errOverBudget = errors.New(msgOverBudget)
 
-// budget divides the memory for calendars among namespaces. Once all Gates have been reconciled, the result depends only on the calendars,
-// so that all replicas agree. A namespace that needs at most an equal share keeps all of its calendars.
+// budget divides the memory for calendars among namespaces. Once all Gates have been reconciled, the result depends only on the
+// calendars, so all replicas agree. A namespace that needs no more than an equal share keeps all of its calendars.
 type budget struct {
 	most int
 	// taken is the number of occurrences of each calendar, by namespace.
@@ -50,7 +50,8 @@ func (s *budget) has(key timetable.CalendarKey) bool {
 	return ok
 }
 
-// divide finds the calendars that exceed the budget of their namespace. It returns those for which this has changed.
+// divide finds the calendars that exceed the budget of their namespace. It returns the calendars that now exceed it but did not before,
+// and vice versa.
 func (s *budget) divide() (changed []timetable.CalendarKey) {
 	share, over := s.perNamespace(), map[timetable.CalendarKey]bool{}
 	for _, calendars := range s.taken {
@@ -77,8 +78,7 @@ func (s *budget) divide() (changed []timetable.CalendarKey) {
 	return changed
 }
 
-// perNamespace returns the budget of a namespace. What small namespaces do not need is divided among the others, so that the whole budget
-// is used.
+// perNamespace returns the budget of a namespace. The unused part of the shares of small namespaces is divided among the others.
 func (s *budget) perNamespace() int {
 	var totals []int
 	for _, calendars := range s.taken {

@@ -19,21 +19,21 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// followedConfigMap is a ConfigMap that Gates refer to. Its files are not cached, but read from the API server once for each version and
+// followedConfigMap is a ConfigMap that Gates refer to. Its files are not cached. They are read from the API server once per version and
 // day.
 type followedConfigMap struct {
 	watch configMapWatch
-	// Gates are the Gates that refer to it, by UID.
+	// Gates has the Gates that refer to the ConfigMap, by UID.
 	Gates map[types.UID]calendarUser
 
 	// reading is locked while the ConfigMap is read and parsed, and guards latest and day.
 	reading sync.Mutex
-	// latest is the version that was read last, nil if the ConfigMap was never read or does not exist.
+	// latest is the version read last, nil if the ConfigMap was never read or does not exist.
 	latest *configMapVersion
 	day    time.Time
 	// mu guards Read. It is never held during a request, because the Reader locks it while other Gates wait for the Reader.
 	mu sync.Mutex
-	// Read has the calendars of the latest version on that day, except those over a budget.
+	// Read has the calendars of the latest version on that day, except calendars that exceed a budget.
 	Read map[timetable.CalendarKey]timetable.Calendar
 }
 
@@ -49,7 +49,8 @@ type configMapVersion struct {
 	resourceVersion string
 }
 
-// use records which calendars a Gate uses. It returns those that no Gate uses anymore. The caller must hold the mutex of the Reader.
+// use records which calendars a Gate uses. It evicts and returns calendars that no Gate uses anymore. The caller must hold the mutex of
+// the Reader.
 func (f *followedConfigMap) use(by summary.Gate, keys []timetable.CalendarKey) (unused []timetable.CalendarKey) {
 	before := f.Gates[by.UID].keys
 	if slices.Equal(before, keys) {
@@ -83,8 +84,8 @@ func isBroken(err error) bool {
 	return errors.As(err, &broken)
 }
 
-// refresh finds the current version of the ConfigMap. It returns its files if it had to read them, otherwise nil. While the API server
-// returns errors, it keeps the last version.
+// refresh checks for a new version of the ConfigMap. If it had to read the ConfigMap, it returns the files, otherwise nil. If the API
+// server returns an error, it keeps the last version.
 func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, name types.NamespacedName, now time.Time) (*timetable.Files, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()
@@ -121,7 +122,7 @@ func (f *followedConfigMap) readTexts(ctx context.Context, reader client.Reader,
 	return &timetable.Files{Data: found.Data, BinaryData: found.BinaryData}, nil
 }
 
-// isCurrent returns whether the version in the watch is the one that was read last, on the same day. The caller must hold reading.
+// isCurrent returns whether the watched version is the version read last, on the same day. The caller must hold reading.
 func (f *followedConfigMap) isCurrent(now time.Time) bool {
 	if f.watch == nil || f.latest == nil || !f.day.Equal(now.Truncate(timetable.MaxCalendarAge)) {
 		return false
@@ -161,8 +162,8 @@ func (f *followedConfigMap) lookup(file timetable.CalendarFile, selections []tim
 	return found, missing
 }
 
-// calendars returns calendars of a file of the ConfigMap, each parsed once for each version and day. The file comes from texts, or from the
-// API server if texts is nil, and is parsed once for all of them.
+// calendars returns calendars of a file of the ConfigMap, each parsed once per version and day. The file comes from texts, or from the
+// API server if texts is nil. It is parsed once for all calendars.
 func (f *followedConfigMap) calendars(ctx context.Context, reader client.Reader, file timetable.CalendarFile, selections []timetable.Selection, texts *timetable.Files) ([]timetable.Calendar, error) {
 	f.reading.Lock()
 	defer f.reading.Unlock()

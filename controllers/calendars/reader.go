@@ -43,12 +43,12 @@ type Reader struct {
 	read map[types.UID]readCalendars
 	// Compiled has the specs of the Gates, compiled with these calendars.
 	Compiled gate.Compilations
-	// enqueued has the Gates to enqueue, and stop the watches to stop, when mu is released.
+	// enqueued lists the Gates to enqueue, and stop the watches to stop, when mu is released.
 	enqueued []types.NamespacedName
 	stop     []*followedConfigMap
 }
 
-// readCalendars are the calendars of a Gate. of is a key of the versions of their ConfigMaps.
+// readCalendars are the calendars of a Gate. The field of is a key that changes with the versions of their ConfigMaps.
 type readCalendars struct {
 	of        string
 	calendars timetable.Calendars
@@ -62,8 +62,8 @@ type configMapWatch interface {
 	Stop()
 }
 
-// For returns the calendars of a Gate at an instant. A calendar is broken if it does not exist, is invalid, or may not be read by the
-// controller. For returns an error if the API server did not return a ConfigMap.
+// For returns the calendars of a Gate at an instant. A calendar is broken if it does not exist, is invalid, or cannot be read because the
+// controller lacks permission. For returns an error if the API server did not return a ConfigMap.
 func (r *Reader) For(ctx context.Context, obj *v1alpha1.Gate, now time.Time) (timetable.Calendars, error) {
 	keys := timetable.CalendarsOf(obj)
 	followed := r.follow(summary.KeyFor(obj), keys)
@@ -116,8 +116,8 @@ func unreadConfigMap(name types.NamespacedName, err error) error {
 	return fmt.Errorf(msgUnread, name, err)
 }
 
-// divide stores the calendars of a Gate, and marks those that exceed the budget of their namespace as broken. It enqueues other Gates for
-// which that changes.
+// divide stores the calendars of a Gate, and marks the calendars that exceed the budget of their namespace as broken. It enqueues the
+// other Gates whose calendars start or stop exceeding the budget.
 func (r *Reader) divide(by types.UID, of string, calendars timetable.Calendars, followed map[types.NamespacedName]*followedConfigMap) {
 	r.mu.Lock()
 	defer r.unlock()
