@@ -25,8 +25,8 @@ const (
 	clockBound = 20 * time.Millisecond
 )
 
-// ClockReading has the times of two clocks at the same moment: the wall clock, which users can set, and the monotonic clock, which timers
-// use and which stops while the machine is suspended.
+// ClockReading has the times of two clocks at the same moment. Users can set the wall clock. Timers use the monotonic clock, which stops
+// while the machine is suspended.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration
@@ -41,7 +41,7 @@ func ClockReadings() func() ClockReading {
 	}
 }
 
-// ClockWatch calls functions when the wall clock was set or the machine was suspended, because running timers are wrong then.
+// ClockWatch calls functions after the wall clock was set or the machine was suspended, because running timers are wrong then.
 type ClockWatch struct {
 	// Read reads the clocks.
 	Read func() ClockReading
@@ -84,7 +84,7 @@ func stepped(before, now ClockReading) time.Duration {
 	return now.Wall.Sub(before.Wall) - (now.Monotonic - before.Monotonic)
 }
 
-// Add registers a function to call when the clock was set. A nil ClockWatch calls none.
+// Add registers a function to call after the clock was set. A nil ClockWatch never calls it.
 func (c *ClockWatch) Add(step func(context.Context)) {
 	if c == nil {
 		return
@@ -94,7 +94,7 @@ func (c *ClockWatch) Add(step func(context.Context)) {
 	c.steps = append(c.steps, step)
 }
 
-// Source returns a source that enqueues the requests that list returns whenever the clock was set. A nil ClockWatch enqueues none.
+// Source returns a source that enqueues the requests returned by list whenever the clock was set. A nil ClockWatch enqueues none.
 func (c *ClockWatch) Source(list func(context.Context) ([]reconcile.Request, error)) source.Source {
 	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		c.Add(func(ctx context.Context) {

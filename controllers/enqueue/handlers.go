@@ -40,11 +40,11 @@ type Handlers struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Summary records the targets that are pending for a Gate.
+	// Summary records that targets are pending for a Gate.
 	Summary *summary.Summary
-	// Rollouts has the targets that are released in waves. Changes of their readiness enqueue them.
+	// Rollouts has the targets that are released in waves. They are enqueued when their readiness changes.
 	Rollouts *waves.Rollouts
-	// Queues enqueues.
+	// Queues enqueues objects.
 	Queues Enqueuer
 
 	Versions *ownwrites.Versions[target.Key]
@@ -216,8 +216,9 @@ func (e *Handlers) Target(ctx context.Context, before, after *unstructured.Unstr
 	e.enqueueDependents(ctx, obj)
 }
 
-// isOwnWrite returns whether this process made the last change of a target. A change of the Gates that hold it counts while a write is in
-// progress, because the event may precede the response. Otherwise, its conditions would be written before other targets are released.
+// isOwnWrite returns whether this process made the last change of a target. While a write is in progress, a change to the Gates that hold
+// the target counts as its own, because the event may precede the response. Otherwise, the conditions would be written before other
+// targets are released.
 func (e *Handlers) isOwnWrite(key target.Key, before, after *unstructured.Unstructured) bool {
 	if after == nil {
 		return false
@@ -236,7 +237,8 @@ func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	return queue.Change
 }
 
-// enqueueRelabeled enqueues the Gates that report a reference that matches nothing, because it may match an object with new labels.
+// enqueueRelabeled enqueues the Gates that report a reference that matches nothing, because the reference may match an object with new
+// labels.
 func (e *Handlers) enqueueRelabeled(ctx context.Context, obj *unstructured.Unstructured) {
 	for _, key := range view.IndexKeys(obj) {
 		for _, g := range e.indexed(ctx, view.TargetField, key) {
@@ -262,15 +264,15 @@ func (e *Handlers) enqueueDependents(ctx context.Context, obj *unstructured.Unst
 	}
 }
 
-// indexed returns the Gates that an index has for a key.
+// indexed returns the Gates that an index lists for a key.
 func (e *Handlers) indexed(ctx context.Context, field, key string) []*v1alpha1.Gate {
 	gates, err := view.ListGates(ctx, e.Gates, client.MatchingFields{field: key})
 	view.LogReadError(err)
 	return gates
 }
 
-// ForLocks handles the events of GateLocks: it enqueues targets that may have waited for one, and GateLocks that another client has
-// changed.
+// ForLocks handles the events of GateLocks. It enqueues targets that may have waited for a GateLock, and GateLocks that another client
+// has changed.
 func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler {
 	changed := func(obj any) {
 		if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -286,7 +288,7 @@ func (e *Handlers) ForLocks(ctx context.Context) toolscache.ResourceEventHandler
 	}
 }
 
-// enqueueLock enqueues the GateLock of a namespace, or that of all namespaces, and the held targets there.
+// enqueueLock enqueues the GateLock of a namespace, or the GateLock of all namespaces, and the held targets there.
 func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	e.Queues.Locks(namespace)
 	if namespace == v1alpha1.AnyName {
@@ -306,7 +308,7 @@ func (e *Handlers) enqueueLock(ctx context.Context, namespace string) {
 	}
 }
 
-// matters returns whether an update of a target can affect a Gate. Most updates change only the status that Flux reports.
+// matters returns whether an update of a target can affect a Gate. Most updates change only the status reported by Flux.
 func matters(before, after *unstructured.Unstructured) bool {
 	adapter := target.Of(after)
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
@@ -320,7 +322,7 @@ func matters(before, after *unstructured.Unstructured) bool {
 		!apiequality.Semantic.DeepEqual(verdict.ApprovedOf(old), verdict.ApprovedOf(latest))
 }
 
-// ReadinessChanged enqueues a target that is released in waves if its readiness or the message about it has changed.
+// ReadinessChanged enqueues a target that is released in waves if its readiness, or the message about its readiness, has changed.
 func ReadinessChanged(rollouts *waves.Rollouts, queues Enqueuer, before, after *unstructured.Unstructured) {
 	if rollouts.IsEmpty() {
 		return

@@ -10,7 +10,7 @@ import (
 type Options struct {
 	// RateLimiter returns the limiter of retries.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]
-	// ClockWatch reports that the clock was set. If it is nil, this is ignored.
+	// ClockWatch reports that the clock was set. If it is nil, clock changes are ignored.
 	ClockWatch *ClockWatch
 }
 

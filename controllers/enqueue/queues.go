@@ -1,4 +1,4 @@
-// Package enqueue has the queues of the controllers, and the event handlers that add to them.
+// Package enqueue contains the queues of the controllers, and the event handlers that add to them.
 package enqueue
 
 import (
@@ -32,12 +32,12 @@ type Enqueuer interface {
 const (
 	// ProgressInterval is the shortest interval between writes of the progress of targets in the status of a Gate.
 	ProgressInterval = time.Second
-	// ProgressPerSecond bounds these writes for all Gates together. Otherwise hundreds of Gates that change at the same time would slow
-	// down the writes of targets.
+	// ProgressPerSecond bounds the rate of these writes for all Gates together. Otherwise, hundreds of Gates that change at the same time
+	// would delay the writes of targets.
 	ProgressPerSecond = 20
 )
 
-// Queues are the queues of the controllers. Keys that are added before the controllers start wait for them.
+// Queues are the queues of the controllers. Keys added before the controllers start are processed once they have started.
 type Queues struct {
 	LockQueue        workqueue.TypedRateLimitingInterface[reconcile.Request]
 	GateQueue        gateQueue
@@ -51,7 +51,7 @@ type ordered[T comparable] struct {
 	order *queue.Queue[T]
 }
 
-// newOrdered returns a queue with the given order and limiter of retries.
+// newOrdered returns a queue with the given order and retry limiter.
 func newOrdered[T comparable](name string, order *queue.Queue[T], limiter workqueue.TypedRateLimiter[T]) ordered[T] {
 	return ordered[T]{workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[T]{
 		Name: name,
@@ -68,7 +68,7 @@ func (q ordered[T]) addUrgent(key T, urgency queue.Priority) {
 	q.Add(key)
 }
 
-// gateQueue orders Gates: those with an event or an edge come before those with only a resync, and namespaces take turns.
+// gateQueue orders Gates. Gates with an event or an edge precede Gates with only a resync, and namespaces take turns.
 type gateQueue struct {
 	ordered[reconcile.Request]
 }
@@ -78,7 +78,7 @@ func (q gateQueue) Add(gate reconcile.Request) {
 	q.addUrgent(gate, queue.Priority{Class: queue.Change})
 }
 
-// NewQueues returns queues with the given limiters of retries.
+// NewQueues returns queues with the given retry limiters.
 func NewQueues(limiter func() workqueue.TypedRateLimiter[reconcile.Request]) *Queues {
 	return &Queues{
 		LockQueue: workqueue.NewTypedRateLimitingQueueWithConfig(within{limiter(), failureInterval},
@@ -134,7 +134,7 @@ func (q *Queues) Locks(namespaces ...string) {
 	}
 }
 
-// failureInterval bounds the delay of a retry, because the next transition may be due before, and no event reports that a failure has
+// failureInterval bounds the delay of a retry, because the next transition may be due sooner, and no event reports that a failure has
 // ended.
 const failureInterval = time.Minute
 
@@ -149,7 +149,7 @@ func (w within) When(item reconcile.Request) time.Duration {
 	return min(w.TypedRateLimiter.When(item), w.most)
 }
 
-// mappedLimiter limits the retries of items of type T by a limiter of requests.
+// mappedLimiter limits the retries of items of type T with a limiter of requests.
 type mappedLimiter[T comparable] struct {
 	requests  workqueue.TypedRateLimiter[reconcile.Request]
 	toRequest func(T) reconcile.Request
@@ -168,7 +168,7 @@ func (l *mappedLimiter[T]) Forget(item T) { l.requests.Forget(l.toRequest(item))
 // NumRequeues implements workqueue.TypedRateLimiter.
 func (l *mappedLimiter[T]) NumRequeues(item T) int { return l.requests.NumRequeues(l.toRequest(item)) }
 
-// NewBackoff returns a limiter of the retries of Gates.
+// NewBackoff returns a limiter for the retries of Gates.
 func NewBackoff(requests workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimiter[types.UID] {
 	return &mappedLimiter[types.UID]{requests, backoffKey}
 }
