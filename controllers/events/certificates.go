@@ -12,14 +12,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// heldCertificates collects the validity of certificates whose renewal is held. It lists them at each scrape, so that deleted certificates
-// disappear.
+// heldCertificates collects the validity of certificates whose renewal is held. It lists the certificates at each scrape, so that deleted
+// certificates disappear.
 type heldCertificates struct {
 	begins, expires *prometheus.Desc
 	list            func(context.Context) ([]*target.Object, error)
 }
 
-// NewHeldCertificates returns a collector of metrics about the held Certificates, which list returns.
+// NewHeldCertificates returns a collector of metrics about the held Certificates returned by list.
 func NewHeldCertificates(list func(context.Context) ([]*target.Object, error)) *heldCertificates {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("gating_certificate_held_"+name+"_timestamp_seconds", help, []string{"name", "namespace"}, nil)

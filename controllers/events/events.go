@@ -26,18 +26,18 @@ const (
 )
 
 const (
-	// MaxTargetEvents bounds the events on targets for one transition or request of a Gate with many targets, because one event suffices for
-	// an alert.
+	// MaxTargetEvents bounds the number of events on targets for one transition or request of a Gate. One event is enough for an alert.
 	MaxTargetEvents = 100
 
-	// MaxQuoted bounds the characters of a refused value in an event, because an annotation may have 256 KiB. Every valid time fits.
+	// MaxQuoted bounds the number of characters of a refused value in an event, because an annotation may have 256 KiB. Every valid time
+	// fits.
 	MaxQuoted = 64
 )
 
 // Details are the metadata of an event, by key.
 type Details map[string]string
 
-// The keys of Details. Those that notification-controller knows are in eventv1.
+// The keys of Details. The keys defined by notification-controller are in eventv1.
 const (
 	GateKey      = "gate"
 	StateKey     = "state"
@@ -85,7 +85,7 @@ type Event struct{ Type, Reason, Message string }
 // New returns an event.
 func New(kind, reason, message string) Event { return Event{kind, reason, message} }
 
-// Token returns a token for an instant, so that notification-controller does not discard an event as a repetition of an earlier one.
+// Token returns a token for an instant. It prevents notification-controller from discarding an event as a repetition of an earlier one.
 func Token(now time.Time) string { return now.UTC().Format(time.RFC3339Nano) }
 
 // ForDecision returns the details of an event about a decision on a Gate.

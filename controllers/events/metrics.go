@@ -14,11 +14,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// Metrics are the metrics of Gates.
+// Metrics contains the metrics of Gates.
 type Metrics struct {
 	Registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
-	// Empty and own report diagnostics. They are absent if there are none.
+	// Empty and own report diagnostics. They are absent if there are no diagnostics.
 	Empty, own *prometheus.GaugeVec
 	// stopped is 1 for a release in waves that has stopped, absent otherwise. wave is the number of the current wave, absent if no release in
 	// waves is in progress.

@@ -27,7 +27,7 @@ type Recorder struct {
 	mu sync.Mutex
 	// emitted counts the events of the last transition of each Gate.
 	emitted map[types.UID]emitted
-	// refused has the refusals of passes that were reported but are not recorded on the target.
+	// refused has the reported refusals of passes that are not recorded on the target.
 	refused map[target.Key]string
 }
 
@@ -39,10 +39,10 @@ type emitted struct {
 	audited map[target.Key]bool
 }
 
-// mayEmit returns whether there may be another event for the last transition of a Gate in its current mode. If so, it counts the event.
+// mayEmit returns whether another event may be emitted for the last transition of a Gate in its current mode. If so, it counts the event.
 func (n *Recorder) mayEmit(g *v1alpha1.Gate) bool { return n.mayEmitFor(g, target.Key{}) }
 
-// mayEmitFor is like mayEmit for an event that is emitted at most once per target. An empty key means no such limit.
+// mayEmitFor is like mayEmit, but permits only one event per target. There is no such limit if key is empty.
 func (n *Recorder) mayEmitFor(g *v1alpha1.Gate, key target.Key) bool {
 	if g == nil || g.Status.LastTransition == nil {
 		return true
@@ -111,8 +111,8 @@ func (n *Recorder) Audited(obj *target.Object, g verdict.Gate, now time.Time) {
 	}
 }
 
-// leaving returns the Gates that release a target although they are not open: those with mode Audit, those that do not govern it any
-// longer, and deleted ones.
+// leaving returns the Gates that release a target although they are not open: Gates with mode Audit, Gates that no longer govern the
+// target, and deleted Gates.
 func leaving(r *verdict.Ruling) []verdict.Gate {
 	var gates []verdict.Gate
 	for _, name := range r.Dropped() {
@@ -132,7 +132,7 @@ func first(gates []verdict.Gate) *v1alpha1.Gate {
 	return gates[0].Object
 }
 
-// about returns the details of an event on a target about Gates, with the state of the first one.
+// about returns the details of an event on a target about Gates, including the state of the first Gate.
 func (n *Recorder) about(gates []verdict.Gate, now time.Time) Details {
 	names := make([]string, len(gates))
 	for i, g := range gates {
@@ -145,7 +145,7 @@ func (n *Recorder) about(gates []verdict.Gate, now time.Time) Details {
 	return details
 }
 
-// Certified counts conditions that are new on a Certificate, and emits events about them.
+// Certified counts new conditions on a Certificate, and emits events about them.
 func (n *Recorder) Certified(obj *target.Object, list []metav1.Condition) {
 	for _, now := range list {
 		if now.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(obj.GetConditions(), now.Type) {
@@ -166,7 +166,7 @@ func (n *Recorder) Certified(obj *target.Object, list []metav1.Condition) {
 	}
 }
 
-// isNewRefusal returns whether the refusal of a pass differs from the last one of the target, and records it.
+// isNewRefusal returns whether the refusal of a pass differs from the last refusal for the target, and records it.
 func (n *Recorder) isNewRefusal(key target.Key, text string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
