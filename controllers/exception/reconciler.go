@@ -46,7 +46,7 @@ type Reconciler struct {
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Calendars are those that the gate controller reads.
+	// Calendars is the reader of the gate controller.
 	Calendars *calendars.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// calendarRetry is how long to wait before checking again whether the calendars of a Gate have been read.
+// calendarRetry is the delay before the next check whether the calendars of a Gate have been read.
 const calendarRetry = time.Second
 
 // process handles approvals, writes the status, and deletes or finalizes an exception that has ended.
@@ -120,7 +120,7 @@ func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, n
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
 }
 
-// remove deletes an exception if it is also due by the clock of the API server.
+// remove deletes an exception that is also due by the clock of the API server.
 func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
 		t := gate.ServerTime{RequestedAt: r.Clock.Now()}
@@ -136,7 +136,7 @@ func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at
 	return ctrl.Result{}, client.IgnoreNotFound(r.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }
 
-// removalTime returns when an expired exception is deleted, zero for never.
+// removalTime returns when an expired exception will be deleted, zero for never.
 func removalTime(obj *v1alpha1.GateException) time.Time {
 	if ttl := obj.Spec.TTLAfterExpired; ttl != nil && ttl.Duration >= 0 && hasExpired(obj) {
 		return obj.Spec.ValidUntil.Add(ttl.Duration)
@@ -144,11 +144,11 @@ func removalTime(obj *v1alpha1.GateException) time.Time {
 	return time.Time{}
 }
 
-// exceptionInterval bounds the wait for an instant, because the clock may be set meanwhile.
+// exceptionInterval bounds the wait for an instant, because the clock may be set in the meantime.
 const exceptionInterval = 10 * time.Minute
 
-// reconcile decides on an exception and writes its status at most once. It returns when to reconcile it again, zero if only events trigger
-// that.
+// reconcile decides on an exception and writes its status at most once. It returns when to reconcile the exception again, zero if only
+// events trigger that.
 func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (time.Time, error) {
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, view.GateKeyFor(obj))
 	if err != nil {
@@ -168,12 +168,12 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	if !stamped && decision.Reason == v1alpha1.WaitingApprovalReason {
 		decision.Refused = joined(decision.Refused, msgUncounted)
 	}
-	// There is another event for approvals that an edit has voided.
+	// Approvals voided by an edit are reported by a separate event.
 	refused := decision.Refused != "" && len(voided) == 0 && !strings.Contains(conditions.GetMessage(obj, v1alpha1.ActiveCondition), decision.Refused)
 	changed := !conditions.Has(before, v1alpha1.ActiveCondition) || conditions.IsTrue(before, v1alpha1.ActiveCondition) != decision.Active ||
 		hasExpired(before) != decision.Expired
 	reportException(obj, decision)
-	// The write is conditional on the version that was read. So with an outdated cache, no approval is lost and no event is repeated.
+	// The write is conditional on the version that was read. Even with an outdated cache, no approval is lost and no event is repeated.
 	if err := writer.WriteStatus(ctx, obj); err != nil {
 		return time.Time{}, err
 	}
@@ -199,10 +199,10 @@ func (r *Reconciler) reconcile(ctx context.Context, writer *exceptionWriter, obj
 	}
 }
 
-// clockMargin is how long an expired exception is still reconciled, because the clock may be set back.
+// clockMargin is how long an exception is still reconciled after it has expired, because the clock may be set back.
 const clockMargin = 24 * time.Hour
 
-// handleApprovals records approvals. stamped is false if the annotations have approvals that the API server has not stamped.
+// handleApprovals records approvals. stamped is false if the annotations contain approvals that the API server has not stamped.
 func (r *Reconciler) handleApprovals(ctx context.Context, obj *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) (approved, voided []v1alpha1.Approval, stamped bool, err error) {
 	stamped = true
 	_, requested := obj.Annotations[v1alpha1.ApproveRequestedAtAnnotation]
@@ -296,7 +296,7 @@ func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
-// announce emits an event if an exception starts or stops applying.
+// announce emits an event if an exception has started or stopped applying.
 func (r *Reconciler) announce(obj *v1alpha1.GateException, g *v1alpha1.Gate, before *v1alpha1.GateException, d gate.ExceptionDecision, now time.Time) {
 	details, applied := events.ForException(obj, "", now), conditions.IsTrue(before, v1alpha1.ActiveCondition)
 	switch {
@@ -321,7 +321,7 @@ func (r *Reconciler) announceApprovals(obj *v1alpha1.GateException, g *v1alpha1.
 	}
 }
 
-// emit emits an event on an exception, and on its Gate unless that is nil.
+// emit emits an event on an exception, and on its Gate unless the Gate is nil.
 func (r *Reconciler) emit(obj *v1alpha1.GateException, g *v1alpha1.Gate, details events.Details, event events.Event) {
 	details[events.ReasonKey] = event.Reason
 	details.Emit(r, obj, event)

@@ -79,7 +79,7 @@ func (r *Reconciler) requests(ctx context.Context, gate types.NamespacedName) []
 	}
 	var requests []reconcile.Request
 	for _, e := range exceptions {
-		// There may be many expired exceptions, which do not change anymore.
+		// There may be many expired exceptions, which no longer change.
 		if !hasExpired(e) || !e.DeletionTimestamp.IsZero() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
 		}
@@ -96,8 +96,8 @@ func approvalChanged() predicate.Predicate {
 	}}
 }
 
-// recordsChanged returns a predicate for updates of the exceptions in the status of a Gate. An exception under deletion waits for such an
-// update.
+// recordsChanged returns a predicate for updates that change the exceptions in the status of a Gate. An exception under deletion waits
+// for such an update.
 func recordsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*v1alpha1.Gate)
