@@ -20,7 +20,7 @@ const (
 	maxList = 400
 )
 
-// announcementText returns the part of a message after the name of the Gate: when its state changes, and why.
+// announcementText returns the text after the name of the Gate in a message. It explains when and why the state changes.
 func announcementText(obj *v1alpha1.Gate, n gate.Notice, now time.Time) string {
 	verb := "closes"
 	if n.State == v1alpha1.StateOpened {
@@ -57,7 +57,7 @@ func formatDelay(d time.Duration) string {
 	return text
 }
 
-// Describe returns the part of a message after announcementText: which targets the state change affects.
+// Describe returns the text after announcementText in a message. It lists the targets that the state change affects.
 func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	audit := ""
 	if obj.Audits() {
@@ -80,7 +80,7 @@ func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 	return fmt.Sprintf(": %s are held", targets(len(p.Held))) + p.describeWaiting()
 }
 
-// describeWaiting returns how many held targets have updates that wait for the Gate to open.
+// describeWaiting returns how many held targets have updates that are waiting for the Gate to open.
 func (p *Impact) describeWaiting() string {
 	switch {
 	case len(p.Outdated) == 0 && p.Complete:
@@ -100,7 +100,7 @@ func targets(n int) string {
 	return fmt.Sprintf("%d targets", n)
 }
 
-// list returns the names of the first targets, and the number of the others.
+// list returns the names of the first targets, and how many more there are.
 func list(all []*target.Object) string {
 	var names []string
 	for _, t := range all[:min(len(all), maxListed)] {
@@ -111,7 +111,7 @@ func list(all []*target.Object) string {
 	return andMore(names, len(all))
 }
 
-// cancellationText returns the part of a message after the name of the Gate: which announced state changes will not happen.
+// cancellationText returns the text after the name of the Gate in a message. It lists the announced state changes that will not happen.
 func cancellationText(all []v1alpha1.Announcement) string {
 	var names []string
 	for _, a := range all[:min(len(all), maxListed)] {
@@ -124,7 +124,7 @@ func cancellationText(all []v1alpha1.Announcement) string {
 	return "no longer changes as announced, cancelled: " + andMore(names, len(all)) + ". "
 }
 
-// andMore joins names. If of is larger than their number, it adds how many more there are.
+// andMore joins names. If the total number of is larger than the number of names, it adds how many more there are.
 func andMore(names []string, of int) string {
 	text := strings.Join(names, ", ")
 	if more := of - len(names); more > 0 {

@@ -29,8 +29,8 @@ type announcer struct {
 // settleFor bounds how long an announcement waits for the targets of a Gate that has just changed its state.
 const settleFor = time.Minute
 
-// forecast returns the changes to announce, and the time of the next check. While targets are being held or released, and before all
-// targets are reconciled, it announces nothing, because the number of held targets is unknown.
+// forecast returns the changes to announce, and the time of the next check. It announces nothing while targets are being held or
+// released, or before all targets are reconciled, because the number of held targets is still unknown.
 func (t announcer) forecast(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time) gate.Forecast {
 	unchanged := gate.Forecast{Announced: obj.Status.Memory.Announced}
 	if len(obj.Spec.NotifyBefore)+len(obj.Status.Memory.Announced) == 0 || !t.summary.IsComplete() {
@@ -45,8 +45,8 @@ func (t announcer) forecast(obj *v1alpha1.Gate, s *gate.Snapshot, now time.Time)
 	return s.WithGate(obj).Forecast(now)
 }
 
-// start emits the events of a forecast in the background. The status must already contain the forecast, because announcements in the status
-// are never repeated, even if this process ends first.
+// start emits the events of a forecast in the background. The status must already contain the forecast, because announcements in the
+// status are never repeated, even if this process terminates before it emits the events.
 func (t announcer) start(ctx context.Context, obj *v1alpha1.Gate, f gate.Forecast, at time.Time) {
 	if f.IsEmpty() {
 		return
@@ -84,7 +84,7 @@ func (t announcer) announce(ctx context.Context, obj *v1alpha1.Gate, f gate.Fore
 }
 
 // emit emits an event on a Gate and on some of its targets, because alerts select events by their object. An event on a target in another
-// namespace names only targets of that namespace. text returns what follows the name of the Gate.
+// namespace names only targets in that namespace. text returns the text after the name of the Gate.
 func (t announcer) emit(obj *v1alpha1.Gate, p Impact, details events.Details, reason string, text func(*Impact) string) {
 	details.Emit(t.events, obj, events.New(events.Normal, reason, "Gate "+text(&p)))
 	for _, governed := range p.eventTargets() {

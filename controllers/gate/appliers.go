@@ -53,8 +53,8 @@ func (a *Appliers) get(ctx context.Context, targets view.TargetReader, ref appli
 	return obj, nil
 }
 
-// cached returns an applier from the cache, nil if it did not exist when it was read. It returns false if the applier is not cached. A
-// cache that is too old is cleared.
+// cached returns an applier from the cache, nil if the applier did not exist when it was read. It returns false if the applier is not
+// cached. It clears a cache that is too old.
 func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructured.Unstructured, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,12 +65,12 @@ func (a *Appliers) cached(ref applier.Reference, now time.Time) (obj *unstructur
 	return obj, ok
 }
 
-// ownApplierKey returns a key of the parts of a Gate that governedAppliers depends on.
+// ownApplierKey returns a key for the fields of a Gate that governedAppliers depends on.
 func ownApplierKey(g *v1alpha1.Gate) string {
 	return fmt.Sprint(g.Generation, conditions.IsTrue(g, v1alpha1.OpenedCondition), applier.Appliers(g.Labels))
 }
 
-// governedAppliers returns the appliers of a Gate, and sources of these, that the Gate itself governs. The sources are read from the cache.
+// governedAppliers returns the appliers of a Gate, and their sources, that the Gate itself governs. The sources are read from the cache.
 func governedAppliers(ctx context.Context, s *view.Selector, g *v1alpha1.Gate, read *Appliers, now time.Time) (held []applier.Reference, err error) {
 	scope, failed := s.Scope(ctx)
 	for _, root := range applier.Appliers(g.Labels) {

@@ -12,8 +12,8 @@ const maxBackground = 1024
 // drainTimeout bounds how long queued work may take at shutdown. It is shorter than the shutdown timeout of the manager.
 const drainTimeout = 8 * time.Second
 
-// Background runs queued work in order, one item at a time. The zero value runs work at once. Work that is queued at shutdown is run
-// before Start returns, and later work is run at once.
+// Background runs queued work in order, one item at a time. The zero value runs work at once. Work that is still queued at shutdown runs
+// before Start returns. Later work runs at once.
 type Background struct {
 	work chan func(context.Context)
 

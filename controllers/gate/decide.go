@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// stampsTimeout bounds how long the check for stamps delays a close.
+// stampsTimeout bounds how long the check for stamps can delay a close.
 const stampsTimeout = 2 * time.Second
 
 // Decider decides on Gates, and reads the inputs of these decisions.
@@ -28,29 +28,29 @@ type Decider struct {
 	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If ServerTime is
 	// nil, only Clock counts.
 	ServerTime func(context.Context) (time.Time, error)
-	// ServerClock measures how far Clock is behind the API server. A Gate closes by the clock that is ahead. If ServerClock is nil, Clock
+	// ServerClock measures how far Clock is behind the API server. A Gate closes by whichever clock is ahead. If ServerClock is nil, Clock
 	// counts as not behind.
 	ServerClock *ServerClock
 	// Dependencies reads the dependencies of Gates.
 	Dependencies *view.DependencyReader
 	// Stamped returns whether the API server stamps requesters and approvers. If Stamped is nil, it does not.
 	Stamped func(context.Context) (bool, error)
-	// Skew is how far Clock was ahead of the API server, negative if it was behind.
+	// Skew is the metric of how far Clock was ahead of the API server, negative if it was behind.
 	Skew *prometheus.GaugeVec
 }
 
 // decision is a decision on a Gate.
 type decision struct {
 	*gate.Resolution
-	// observed are the inputs that were read for the decision.
+	// observed contains the inputs that were read for the decision.
 	observed gate.Observed
-	// faults are the dependencies that cannot be read.
+	// faults lists the dependencies that cannot be read.
 	faults []view.Fault
 	// closing is when the Gate closes regardless of its dependencies, zero if it does not close.
 	closing time.Time
 }
 
-// Decide reads the inputs of a decision until it is final. If reading takes until the Gate closes, it starts over.
+// Decide reads the inputs of a decision until it is final. If the Gate closes while inputs are being read, it starts over.
 func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) decision {
 	d := decision{observed: r.observe(ctx, s.Gate)}
 	for {
@@ -72,8 +72,8 @@ func (r *Decider) Decide(ctx context.Context, s *gate.Snapshot, now time.Time) d
 	}
 }
 
-// decideWithDependencies reads the dependencies of a Gate that is closed anyway and decides again, so that the status reports which are
-// ready.
+// decideWithDependencies reads the dependencies of a Gate that is closed anyway and decides again, so that the status reports which
+// dependencies are ready.
 func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, d decision) decision {
 	if d.Unread {
 		r.readDependencies(ctx, s.Gate, &d)
@@ -82,7 +82,7 @@ func (r *Decider) decideWithDependencies(ctx context.Context, s *gate.Snapshot, 
 	return d
 }
 
-// observe reads the inputs of every decision.
+// observe returns the inputs that every decision needs.
 func (r *Decider) observe(ctx context.Context, obj *v1alpha1.Gate) gate.Observed {
 	if len(obj.Spec.DependsOn) == 0 {
 		r.Dependencies.Forget(obj.UID)

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// diagnostics finds settings that are probably unintended: references that match nothing, and a Gate that holds its own applier.
+// diagnostics finds settings that are probably unintended: references that match nothing, and Gates that hold their own appliers.
 type diagnostics struct {
 	selector *view.Selector
 	state    *State
@@ -31,7 +31,7 @@ type diagnostics struct {
 	metrics  *events.Metrics
 }
 
-// emptyFor is how long a reference must match nothing before that is reported, because the same commit may create its target.
+// emptyFor is how long a reference must match nothing before it is reported, because the same commit may create its target.
 const emptyFor = time.Minute
 
 // maxNamed bounds how many references a message names.
@@ -39,10 +39,10 @@ const maxNamed = 5
 
 // referenceCheck is the result of a check of references.
 type referenceCheck struct {
-	// generation is that of the Gate, total the number of its targets, and resync the time of its next resync, all at the time of the check.
+	// At the time of the check: the generation of the Gate, the total number of its targets, and the time of its next resync.
 	generation, total int64
 	resync            time.Time
-	// refs are the references that match nothing, each with the time of the first check that found this.
+	// refs are the references that match nothing, each with the time when a check first found that.
 	refs []emptyReference
 	// reported is true once an event has reported them.
 	reported bool
@@ -53,11 +53,11 @@ type emptyReference struct {
 	since time.Time
 }
 
-// findings are the results of the checks of a Gate.
+// findings contains the results of the checks of a Gate.
 type findings struct {
 	empty referenceCheck
-	// applierKey is the key of the inputs of held. held is the warning that the Gate holds its own applier, empty if it does not, and nil if
-	// that is unknown.
+	// applierKey identifies the inputs that held was derived from. held is the warning that the Gate holds its own applier. It is empty if
+	// there is nothing to warn about, and nil if that is unknown.
 	applierKey string
 	held       *string
 	// n is how many references have matched nothing for long enough, and message names them.
@@ -67,7 +67,7 @@ type findings struct {
 	recheck time.Time
 }
 
-// check checks a Gate whose targets are settled. It returns nil if they are not.
+// check checks a Gate whose targets are settled. It returns nil if they are not settled.
 func (a diagnostics) check(ctx context.Context, before, obj *v1alpha1.Gate, s summary.Sums, now time.Time) *findings {
 	if !s.IsSettled() {
 		return nil
@@ -78,7 +78,7 @@ func (a diagnostics) check(ctx context.Context, before, obj *v1alpha1.Gate, s su
 	return found
 }
 
-// report records findings, and emits events about those that are new in the status.
+// report records findings, and emits events about findings that are new in the status.
 func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now time.Time) {
 	if found == nil {
 		return
@@ -100,8 +100,8 @@ func (a diagnostics) report(before, obj *v1alpha1.Gate, found *findings, now tim
 	events.SetOrDelete(a.metrics.Empty, key, found.n)
 }
 
-// checkReferences finds references that match nothing. It checks all references if one may have become empty: the spec has changed, there
-// are fewer targets, or a resync is due. Otherwise it checks only those that matched nothing before.
+// checkReferences finds references that match nothing. If the spec has changed, there are fewer targets, or a resync is due, any
+// reference may have become empty, and it checks them all. Otherwise it checks only references that matched nothing before.
 func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.Gate, now time.Time, found *findings) {
 	last, origin, resync := a.state.lastFindings(obj)
 	found.applierKey, found.empty.resync = origin, resync
@@ -133,7 +133,8 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 	}
 }
 
-// emptyMessage returns a message with the names of the references that match nothing. of is the number of all references in spec.targets.
+// emptyMessage returns a message with the names of the references that match nothing. of is the total number of references in
+// spec.targets.
 func emptyMessage(names []string, of int) string {
 	text := andMore(names[:min(len(names), maxNamed)], len(names))
 	verb := "match"

@@ -102,7 +102,8 @@ func (n recorder) requests(ctx context.Context, obj *v1alpha1.Gate, handled []le
 	}
 }
 
-// requestToken identifies a request. The same value of an annotation is the same request, even if it is handled several times.
+// requestToken returns a token that identifies a request. The same annotation value is the same request, even if it is handled several
+// times.
 func requestToken(obj *v1alpha1.Gate, request ledger.Request) string {
 	sum := sha256.Sum256([]byte(string(obj.UID) + "/" + request.Annotation + "/" + request.Value + request.ApprovedBy))
 	return hex.EncodeToString(sum[:8])

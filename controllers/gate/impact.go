@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxRead bounds how many targets are read to find their updates, each with its source.
+	// maxRead bounds how many targets, each with its source, are read to find their updates.
 	maxRead = 50
 
 	// readTimeout bounds how long these reads may take.
@@ -30,9 +30,9 @@ const (
 
 // Impact is the effect of a state change of a Gate on its targets.
 type Impact struct {
-	// Governed are the governed targets that are not suspended by others, and Held those that the Gate holds. Both are sorted.
+	// Governed lists the governed targets that are not suspended by others, and Held the targets that the Gate holds. Both are sorted.
 	Governed, Held []*target.Object
-	// Outdated are the held targets with updates that wait. Complete is true if there are no others.
+	// Outdated lists held targets with waiting updates. Complete is true if the list is known to be complete.
 	Outdated []*target.Object
 	Complete bool
 }
@@ -47,7 +47,7 @@ func findImpact(ctx context.Context, s *view.Selector, obj *v1alpha1.Gate, f gat
 	for _, key := range keys {
 		found, err := s.Targets.Get(ctx, key)
 		if err != nil || found == nil {
-			continue // it is being created or deleted
+			continue // the object is being created or deleted
 		}
 		switch state := target.Of(&found.Unstructured).Observe(found, verdict.Us); {
 		case state == target.SuspendedByOthers:
@@ -91,7 +91,7 @@ func (p *Impact) inNamespace(namespace string) Impact {
 	return own
 }
 
-// findOutdated finds which of the first held targets have updates that wait. It reads the targets and their sources from the API server,
+// findOutdated finds which of the first held targets have waiting updates. It reads the targets and their sources from the API server,
 // because the cache lacks their applied revisions.
 func (p *Impact) findOutdated(ctx context.Context, reader view.TargetReader, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

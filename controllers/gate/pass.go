@@ -25,19 +25,19 @@ type gatePass struct {
 	writer   *gateWriter
 	snapshot *gate.Snapshot
 	decision decision
-	// written is true if the status has the decision.
+	// written is true if the decision has been written to the status.
 	written bool
 }
 
-// after returns a copy of the Gate with another status.
+// after returns a copy of the Gate with the status s.
 func (p *gatePass) after(s v1alpha1.GateStatus) *v1alpha1.Gate {
 	g := *p.before
 	g.Status = s
 	return &g
 }
 
-// closeFirst closes a Gate on request without reading its calendars, if that would send a request to the API server. It returns whether it
-// closed the Gate. If so, the Gate must be decided on again with its calendars.
+// closeFirst closes a Gate on request without reading its calendars, if reading them would send a request to the API server. It returns
+// whether it closed the Gate. If so, the caller must decide again with the calendars.
 func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateException, now time.Time) (bool, error) {
 	if !ledger.ClosesByRequest(p.before, now) || p.Calendars.IsCached(p.before, now) {
 		return false, nil
@@ -49,7 +49,7 @@ func (p *gatePass) closeFirst(ctx context.Context, exceptions []*v1alpha1.GateEx
 	return true, p.writeDecision(ctx)
 }
 
-// writeDecision writes the decision without the progress of the targets, and emits its events.
+// writeDecision writes the decision without the progress of the targets, and emits the events about the decision.
 func (p *gatePass) writeDecision(ctx context.Context) error {
 	after := p.after(p.decision.Status(nil))
 	if err := p.write(ctx, after); err != nil {
@@ -59,7 +59,7 @@ func (p *gatePass) writeDecision(ctx context.Context) error {
 	return p.writer.removeLines(ctx, p.before)
 }
 
-// write writes the status of a Gate. The caller emits events afterwards, so that a new request survives a crash, even if Flux removes its
+// write writes the status of a Gate. Events are emitted afterwards, so that a new request survives a crash even if Flux removes its
 // annotation.
 func (p *gatePass) write(ctx context.Context, after *v1alpha1.Gate) error {
 	d := p.decision
@@ -98,16 +98,16 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	}
 }
 
-// targetProgress is the progress of the targets of a Gate, with what follows from it.
+// targetProgress is the progress of the targets of a Gate, and what follows from it.
 type targetProgress struct {
 	gate.Progress
 	released
 	sums     summary.Sums
 	forecast gate.Forecast
 	found    *findings
-	// rechecks are when to reconcile again.
+	// rechecks are the times at which to reconcile again.
 	rechecks []time.Time
-	// complete is false if not all targets are counted yet. The Gate is enqueued once they are.
+	// complete is false if not all targets have been counted yet. The Gate is enqueued when they have been.
 	complete bool
 }
 
@@ -163,7 +163,7 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	p.Slots.Recorded(after.UID, t.n)
-	p.Handlers.Queues.Targets(queue.Release, t.granted...) // those that have a release slot
+	p.Handlers.Queues.Targets(queue.Release, t.granted...) // targets with a release slot
 	p.notifyDecision(ctx, after)
 	p.announcer().start(ctx, after, t.forecast, p.decision.At)
 	p.eventRecorder().waves(ctx, after, events, p.decision.At)
@@ -172,7 +172,7 @@ func (p *gatePass) report(ctx context.Context) (ctrl.Result, error) {
 	return p.retry(ctx, after, t), p.writer.removeLines(ctx, p.before)
 }
 
-// retry returns when to reconcile a Gate again, which is earlier after a failure. It returns no error, because the queue would then drop
+// retry returns when to reconcile a Gate again, which is sooner after a failure. It returns no error, because the queue would then drop
 // the time of the next transition.
 func (p *gatePass) retry(ctx context.Context, after *v1alpha1.Gate, t *targetProgress) ctrl.Result {
 	next := p.requeueAfter(after, t.rechecks)

@@ -21,8 +21,8 @@ type proceed struct {
 // maxAhead bounds how far the clock of the requester may be ahead.
 const maxAhead = time.Minute
 
-// takeProceed removes the request to proceed that is recorded in the status of an open Gate, and returns it. It returns nil if there is
-// none. A request that is older than a later one or than the opening is refused, because Flux may have restored it from Git.
+// takeProceed removes the request to proceed from the status of an open Gate, and returns it, or nil if there is none. It refuses a
+// request from before the opening, or not later than the last accepted one, because Flux may have restored it from Git.
 func takeProceed(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus) *proceed {
 	if status.Proceed == nil {
 		return nil

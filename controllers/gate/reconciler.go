@@ -53,7 +53,7 @@ type Reconciler struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Summary has the outcomes of the targets, and Slots has the targets that wait for a release slot.
+	// Summary has the outcomes of the targets, and Slots the targets that wait for a release slot.
 	Summary *summary.Summary
 	Slots   *rollout.Slots
 	// Rollouts has the targets of Gates that release in waves.
@@ -128,9 +128,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them, and
-// a later pass reports their progress. Otherwise it reports the progress now. If that takes slow reads of dependencies, it writes new
-// requests first.
+// reconcile decides on a Gate at an instant, and writes its status at most once. If the decision affects the targets, it enqueues them,
+// and a later pass reports their progress. Otherwise, it reports the progress now. If the decision requires slow reads of dependencies,
+// it writes new requests first.
 func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *gateWriter, now time.Time) (ctrl.Result, error) {
 	p := &gatePass{Reconciler: r, before: obj, writer: writer}
 	exceptions, err := view.ExceptionsFor(ctx, r.Client, client.ObjectKeyFromObject(obj))
@@ -163,11 +163,11 @@ func (r *Reconciler) reconcile(ctx context.Context, obj *v1alpha1.Gate, writer *
 	return ctrl.Result{RequeueAfter: r.requeueAfter(p.decision.Decided(), append(p.decision.Rechecks, now.Add(progressDelay)))}, nil
 }
 
-// progressDelay is the delay of the first report on the progress of targets after a decision that affects them.
+// progressDelay is the delay of the first progress report after a decision that affects the targets.
 const progressDelay = time.Second
 
-// requeueAfter returns the delay until the next edge or resync. It prioritizes a Gate that closes at that edge. Only the resync interval is
-// jittered. The delay counts from the current time, because the decision may have taken a while.
+// requeueAfter returns the delay until the next edge or resync, counted from the current time, because the decision may have taken a
+// while. It prioritizes a Gate that closes at that edge. Only the resync interval is jittered.
 func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	now, resync := r.Clock.Now(), r.State.NextResync(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
@@ -176,8 +176,8 @@ func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Du
 	return Until(now, append(edges, resync))
 }
 
-// classAt returns the class of a Gate at its next edge: Hold if it closes at that edge, even if only by the clock of the API server,
-// which may be ahead.
+// classAt returns the class of a Gate at its next edge. The class is Hold if the Gate closes at that edge, even if only by the clock of
+// the API server, which may be ahead.
 func classAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
 	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
 		return queue.Hold
@@ -185,7 +185,7 @@ func classAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) qu
 	return queue.Change
 }
 
-// Until returns the time until the first of the non-zero instants, at least a millisecond.
+// Until returns the time until the earliest non-zero instant, at least a millisecond.
 func Until(now time.Time, edges []time.Time) time.Duration {
 	edges = slices.DeleteFunc(edges, time.Time.IsZero)
 	return max(slices.MinFunc(edges, time.Time.Compare).Sub(now), time.Millisecond)

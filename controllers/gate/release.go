@@ -28,10 +28,10 @@ type released struct {
 	// status is the status of the release, nil if there is none. stop is why the release has stopped, zero if it has not.
 	status *v1alpha1.ReleaseStatus
 	stop   gate.Stop
-	// granted are the targets with a slot. They are released once the status of the Gate records the grant, so that a restart does not grant
-	// these slots to other targets.
+	// granted lists the targets that were granted a slot. They are released after the grant has been recorded in the status of the Gate, so
+	// that a restart does not grant these slots to other targets.
 	granted []target.Key
-	// n is the number of targets that were released since the last write of the status.
+	// n is the number of targets released since the last write of the status.
 	n int64
 	// recheck is when to grant further slots, zero if no target waits.
 	recheck time.Time
@@ -47,7 +47,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	}
 	if gate.HasWaves(obj) {
 		done := r.inWaves(obj, before, s, now)
-		if gate.HasNewProceed(obj, done.status) { // it has waited for the previous request
+		if gate.HasNewProceed(obj, done.status) { // the new request has waited for the previous one
 			done.recheck = now
 		}
 		return done
@@ -64,7 +64,7 @@ func (r releaser) release(obj *v1alpha1.Gate, s summary.Sums, now time.Time) rel
 	return r.grantSlots(obj, released{status: &status, stop: before.stop}, now, rollout.Eligible{All: true})
 }
 
-// end ends the release of a Gate that has closed, has no spec.release anymore, or has mode Audit.
+// end ends the release of a Gate that has closed, no longer has spec.release, or has mode Audit.
 func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	if obj.Spec.Release != nil && obj.Status.Release != nil {
 		waiting, n := r.slots.Counts(obj.UID)
@@ -85,7 +85,7 @@ func (r releaser) end(obj *v1alpha1.Gate) (ended released) {
 	return ended
 }
 
-// withoutWaves removes the state of waves that a Gate no longer has.
+// withoutWaves removes the state of waves from the status of a Gate that no longer has waves.
 func (r releaser) withoutWaves(obj *v1alpha1.Gate, before released) released {
 	if before.status == nil || before.status.Waves == nil && before.status.Proceed == nil {
 		return before

@@ -10,22 +10,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// behindFor is the minimum time for which a response of the API server is taken into account; the maximum is twice that. Several responses
-// are needed, because the header Date has a resolution of one second. Responses expire, because the clock may be adjusted.
+// behindFor is the minimum time for which a response of the API server is taken into account. The maximum is twice that time. Several
+// responses are needed, because the Date header has a resolution of one second. Responses expire, because the clock may be adjusted.
 const behindFor = time.Minute
 
-// ServerClock measures how far the controller's clock is behind that of the API server, from the header Date of all responses.
+// ServerClock measures how far the controller's clock is behind the API server's clock, based on the Date header of all responses.
 type ServerClock struct {
 	Clock clock.PassiveClock
 
 	mu sync.Mutex
-	// since is when latest was started. Earlier responses are in previous.
+	// since is the start of the period of latest. Earlier responses are in previous.
 	since            time.Time
 	latest, previous time.Duration
 	reported         atomic.Bool
 }
 
-// Wrap returns a transport that reads the header Date of each response.
+// Wrap returns a transport that reads the Date header of each response.
 func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper { return datedTripper{next, c} }
 
 type datedTripper struct {
@@ -53,7 +53,7 @@ func (c *ServerClock) Record(date time.Time) {
 	c.latest = max(c.latest, date.Sub(now))
 }
 
-// rotate drops old responses, and all of them if now precedes them, which only a clock without a monotonic reading returns.
+// rotate drops old responses. It drops all responses if now precedes them, which happens only with a clock without a monotonic reading.
 func (c *ServerClock) rotate(now time.Time) {
 	switch age := now.Sub(c.since); {
 	case age < 0, age >= 2*behindFor:
@@ -75,7 +75,7 @@ func (c *ServerClock) Behind() time.Duration {
 	return max(c.latest, c.previous)
 }
 
-// report sets the metric of the clock skew while the controller's clock is behind, and resets it once afterwards.
+// report sets the clock skew metric while the controller's clock is behind, and resets it once afterwards.
 func (c *ServerClock) report(skew *prometheus.GaugeVec, behind time.Duration) {
 	if c != nil && (c.reported.Swap(behind > 0) || behind > 0) {
 		skew.WithLabelValues().Set(-behind.Seconds())

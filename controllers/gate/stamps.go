@@ -11,8 +11,8 @@ import (
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=gate-exception-stamp;gated-source-stamp;gate-approval,verbs=get
 
-// The names of the policies in config/policies, and of their bindings, that refuse unstamped exceptions, approvals of revisions, and
-// requests and approvals on Gates.
+// The names of the admission policies in config/policies that refuse unstamped exceptions, approvals of revisions, and requests and
+// approvals on Gates. Their bindings have the same names.
 const (
 	ExceptionStamp   = "gate-exception-stamp"
 	GatedSourceStamp = "gated-source-stamp"
@@ -20,7 +20,7 @@ const (
 )
 
 // StampedBy returns a function that checks whether the named admission policy is bound with the action Deny. Without that policy, a user
-// can claim to be another user. A policy that the controller may not read counts as missing.
+// can impersonate another user. A policy that the controller is not allowed to read counts as missing.
 func StampedBy(reader client.Reader, name string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}

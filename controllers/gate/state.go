@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// State is the state of Gates in memory. It is lost in a restart. The zero value is ready for use.
+// State is the state of Gates in memory. It is lost on restart. The zero value is ready for use.
 type State struct {
 	mu    sync.Mutex
 	gates map[types.UID]*gateState
@@ -26,7 +26,7 @@ type gateState struct {
 	decided *v1alpha1.Gate
 	// written is when the status was last written while targets were pending.
 	written time.Time
-	// changed is true after a change of the state until all targets have reached it.
+	// changed is set by a state change, and cleared once all targets have reached the new state.
 	changed bool
 	// empty is the last check for references that match nothing.
 	empty referenceCheck
@@ -34,7 +34,7 @@ type gateState struct {
 	applierKey string
 	// reconciled is the version of the Gate for which all targets were last reconciled. It is only set with waves.
 	reconciled openedVersion
-	// due is the scheduled transition to the current state, until all targets have reached that state.
+	// due is the scheduled transition to the current state, nil once all targets have reached that state.
 	due *v1alpha1.Transition
 }
 
@@ -57,7 +57,7 @@ func (m *State) Forget(uid types.UID) {
 	delete(m.gates, uid)
 }
 
-// lock returns the state of a Gate with mu locked. For an unknown Gate, it returns a temporary state.
+// lock locks mu and returns the state of a Gate. For an unknown Gate, it returns a temporary state.
 func (m *State) lock(g *v1alpha1.Gate) *gateState {
 	m.mu.Lock()
 	if known := m.gates[g.UID]; known != nil {
@@ -70,8 +70,8 @@ func resyncAfter(g *v1alpha1.Gate, now time.Time) time.Time {
 	return now.Add(jitter.JitteredIntervalDuration(g.GetInterval()))
 }
 
-// StartDecision records that a decision that affects targets will be written now. It postpones the resync, because all targets are enqueued
-// anyway.
+// StartDecision records that a decision that affects targets is about to be written. It postpones the resync, because all targets are
+// enqueued anyway.
 func (m *State) StartDecision(g *v1alpha1.Gate, now time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -101,7 +101,7 @@ func (m *State) Newest(cached *v1alpha1.Gate) *v1alpha1.Gate {
 	return cached
 }
 
-// isDue returns whether a resync of all targets of a Gate is due or requested. If so, it schedules the next one.
+// isDue returns whether a resync of all targets of a Gate is due or requested. If so, it schedules the next resync.
 func (m *State) isDue(g *v1alpha1.Gate, requested bool, now time.Time) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -119,7 +119,8 @@ func (m *State) NextResync(g *v1alpha1.Gate) time.Time {
 	return known.resync
 }
 
-// mayWrite returns when the progress of the targets of a Gate may be written, zero for now. interval is the least time between two writes.
+// mayWrite returns when the progress of the targets of a Gate may be written, zero for now. interval is the minimum time between two
+// writes.
 func (m *State) mayWrite(g *v1alpha1.Gate, isSettled bool, interval time.Duration, now time.Time) time.Time {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -149,8 +150,8 @@ func (m *State) recordChange(g *v1alpha1.Gate) {
 	known.changed = true
 }
 
-// takeChange returns whether a Gate has changed its state since the last call, and by which scheduled transition, nil if there was none.
-// Call it when all targets have reached that state.
+// takeChange returns whether a Gate has changed its state since the last call, and the scheduled transition that caused the change, nil
+// if there was none. Call it when all targets have reached that state.
 func (m *State) takeChange(g *v1alpha1.Gate) (changed bool, due *v1alpha1.Transition) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -166,8 +167,8 @@ func (m *State) recordFindings(g *v1alpha1.Gate, found *findings) {
 	known.empty, known.applierKey = found.empty, found.applierKey
 }
 
-// lastFindings returns the last findings about a Gate: the check of references, the key of the check of appliers, and the time of the next
-// resync.
+// lastFindings returns the last findings about a Gate: the check of references, the key of the check of appliers, and the time of the
+// next resync.
 func (m *State) lastFindings(g *v1alpha1.Gate) (last referenceCheck, origin string, resync time.Time) {
 	known := m.lock(g)
 	defer m.mu.Unlock()
@@ -181,7 +182,7 @@ type openedVersion struct {
 }
 
 // isReconciled returns whether all targets of an open Gate have been reconciled since it opened with its current spec. settled is true if
-// they are reconciled now.
+// all of them are reconciled now.
 func (m *State) isReconciled(g *v1alpha1.Gate, settled bool) bool {
 	known := m.lock(g)
 	defer m.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
-// retried are the reasons of failures that a retry may resolve.
+// retried lists the reasons of failures that a retry may resolve.
 var retried = []string{v1alpha1.WriteFailedReason, v1alpha1.StatusWriteFailedReason, v1alpha1.ReadFailedReason}
 
 // targetFailures returns the failures of targets, references, calendars and dependencies of a Gate. uncounted is the number of failures
-// that the counts of targets do not include, and err has the failures that a retry may resolve.
+// that are not included in the counts of targets. err reports the failures that a retry may resolve.
 func (r *Reconciler) targetFailures(ctx context.Context, obj *v1alpha1.Gate, d decision) (failures []v1alpha1.TargetFailure, uncounted int64, err error) {
 	var causes []string
 	for _, f := range slices.Concat(r.Selector.Faults(ctx, obj), d.faults) {
@@ -41,7 +41,7 @@ func (r *Reconciler) targetFailures(ctx context.Context, obj *v1alpha1.Gate, d d
 		return failures, uncounted, d.Err
 	case 1:
 		return failures, uncounted, errors.Join(d.Err, errors.New(causes[0]))
-	default: // of several errors, return the first one by text, so that the message does not alternate
+	default: // return the first of several errors in lexical order, so that the message does not alternate
 		return failures, uncounted, errors.Join(d.Err, fmt.Errorf(msgTargetsFailed, len(causes), slices.Min(causes)))
 	}
 }
@@ -53,7 +53,7 @@ func targetCounts(s summary.Sums) v1alpha1.TargetCounts {
 	}
 }
 
-// failsNow returns whether targets have failed, while the status has no failures yet.
+// failsNow returns whether targets have failed while the status reports no failures yet.
 func failsNow(before *v1alpha1.Gate, s summary.Sums) bool {
 	return s.Failed > 0 && (before.Status.Targets == nil || before.Status.Targets.Failed == 0)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// waves emits the events about the release of a Gate. Of the targets, only the one that has stopped the release gets an event, for alerts
-// that select targets.
+// waves emits the events about the release of a Gate. The only target that gets an event is the one that has stopped the release, for
+// alerts that select targets.
 func (n recorder) waves(ctx context.Context, obj *v1alpha1.Gate, all []waveEvent, now time.Time) {
 	name := client.ObjectKeyFromObject(obj).String()
 	for i, one := range all {
@@ -51,7 +51,7 @@ type waveEvent struct {
 	events.Event
 	// requestedBy is the user who continues the release, and requestMessage is the reason.
 	requestedBy, requestMessage string
-	// target is the target that gets an event, too, nil if there is none.
+	// target is the target that also gets the event, nil if there is none.
 	target *v1alpha1.WaitingTarget
 }
 
@@ -108,8 +108,8 @@ func (p *proceed) event(names []string, before waves.Progress, d waves.Decision)
 	return waveEvent{events.New(events.Normal, v1alpha1.ReleaseContinuedReason, text), p.RequestedBy, p.Message, nil}
 }
 
-// stopEvents returns the event that the release of a Gate stops or continues, none if neither changed. continued is true if another event
-// reports that it continues.
+// stopEvents returns the event that the release of a Gate stops or continues, or none if neither has happened. continued is true if
+// another event already reports that the release continues.
 func stopEvents(before, obj *v1alpha1.Gate, continued bool) (all []waveEvent) {
 	was, is := conditions.Get(before, v1alpha1.ReleaseStoppedCondition), conditions.Get(obj, v1alpha1.ReleaseStoppedCondition)
 	switch {
@@ -125,7 +125,7 @@ func stopEvents(before, obj *v1alpha1.Gate, continued bool) (all []waveEvent) {
 	return nil
 }
 
-// stopCause identifies why the release of a Gate has stopped: the first failed target, or the fault of the waves.
+// stopCause identifies why the release of a Gate has stopped. It is the first failed target, or the fault of the waves.
 func stopCause(g *v1alpha1.Gate, stop *metav1.Condition) string {
 	if stop.Reason != v1alpha1.WaveFailedReason || g.Status.Release == nil || g.Status.Release.Waves == nil || len(g.Status.Release.Waves.WaitingFor) == 0 {
 		return stop.Message

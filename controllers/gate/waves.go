@@ -84,8 +84,8 @@ func (r releaser) afterWaves(obj *v1alpha1.Gate, status *v1alpha1.ReleaseStatus,
 	return r.grantSlots(obj, done, now, rollout.Eligible{All: true})
 }
 
-// waveProgress returns the progress of a release from the status of a Gate. Finished waves count only as far as they match the waves of the
-// spec.
+// waveProgress returns the progress of a release from the status of a Gate. Finished waves are counted until the first one that does not
+// match the waves in the spec.
 func waveProgress(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, members map[target.Key]waves.Member) waves.Progress {
 	names := gate.WaveNames(obj)
 	p := waves.Progress{ReadySince: timeOrZero(w.ReadySince), Accepted: w.FaultsAccepted}
@@ -130,7 +130,7 @@ func recordWaves(obj *v1alpha1.Gate, w *v1alpha1.WavesStatus, d waves.Decision) 
 	}
 }
 
-// phases has the names of the phases of targets that a release waits for.
+// phases maps the phases of targets that a release waits for to their names.
 var phases = map[waves.Phase]string{
 	waves.Held: "Held", waves.Blocked: "HeldByOthers", waves.Progressing: "Progressing", waves.Rechecking: "Progressing", waves.Failed: "Failed",
 }

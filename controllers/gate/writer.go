@@ -42,8 +42,8 @@ func (w *gateWriter) removeFinalizer(ctx context.Context) error {
 	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return controllerutil.RemoveFinalizer(g, v1alpha1.GateFinalizer) })
 }
 
-// removeLines removes the handled requests from the annotation v1alpha1.UnhandledAnnotation of a Gate. Call it after the status was
-// written, so that a crash does not lose them.
+// removeLines removes the handled requests from the annotation v1alpha1.UnhandledAnnotation of a Gate. Call it after the status has been
+// written, so that no request is lost in a crash.
 func (w *gateWriter) removeLines(ctx context.Context, decided *v1alpha1.Gate) error {
 	return w.Write(ctx, func(g *v1alpha1.Gate) bool { return ledger.RemoveLines(g, decided) })
 }
