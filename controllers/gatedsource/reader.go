@@ -25,8 +25,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// fetch reads all inputs of a decision on a GatedSource. It reads sources from the cache, or from the API server if live is set. With
-// shards, it then also reads the Gates of other shards. The state is never nil.
+// fetch reads all inputs of a decision on a GatedSource. Sources are read from the cache, or from the API server if live is set. With
+// shards, a live fetch also reads the Gates of other shards. The returned state is never nil.
 func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (*promotionState, error) {
 	s := &promotionState{object: obj, before: &v1alpha1.GatedSource{}, now: r.Clock.Now()}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, s.before); err != nil {
@@ -68,7 +68,8 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 	return s, nil
 }
 
-// combined returns the combined decision of the Gates of a GatedSource. The pin stays in place if a Gate has not decided or cannot be read.
+// combined returns the combined decision of the Gates of a GatedSource. The pin stays in place if a Gate has not decided or cannot be
+// read.
 func combined(gates []verdict.Gate, now time.Time) promotion.Gates {
 	v := verdict.Judge(verdict.Observed{}, gates)
 	reason, message := verdict.Refusal(v.Holders)
@@ -108,7 +109,7 @@ func (r *Reconciler) source(ctx context.Context, g *v1alpha1.GatedSource, name s
 	return obj, newSource(obj, g.UID), nil
 }
 
-// newSource returns the facts about a source that a decision depends on.
+// newSource returns the facts about a source that decisions depend on.
 func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Source {
 	spec, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec")
 	observed, _, _ := unstructured.NestedInt64(obj.Object, target.ObservedGenerationPath...)
@@ -117,7 +118,8 @@ func newSource(obj *unstructured.Unstructured, owner types.UID) *promotion.Sourc
 	s := &promotion.Source{
 		Revision: target.Revision(t), Current: observed == generation, Unchanged: isUnchanged(obj), GatedBy: obj.GetAnnotations()[v1alpha1.PinnedByAnnotation],
 		Deleted: !obj.GetDeletionTimestamp().IsZero(), Ready: ready,
-		// source-controller sets observedGeneration in the status only after a successful fetch, but that of the condition at once
+		// source-controller sets observedGeneration in the status only after a successful fetch, but observedGeneration in the condition at
+		// once
 		Failed: ready != nil && ready.Status == metav1.ConditionFalse && (observed == generation || ready.ObservedGeneration == generation),
 		Owned:  slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner }),
 	}
@@ -137,10 +139,10 @@ func isUnchanged(obj *unstructured.Unstructured) bool {
 	return known
 }
 
-// isUnset returns whether a field is missing or false, which is equivalent.
+// isUnset returns whether a field is missing or false, which means the same.
 func isUnset(value any) bool { return value == nil || value == false }
 
-// older returns the name of the oldest GatedSource that pins the same source as g and is older than g, empty if there is none.
+// older returns the name of the oldest GatedSource that is older than g and pins the same source, empty if there is none.
 func (r *Reconciler) older(ctx context.Context, g *v1alpha1.GatedSource) (string, error) {
 	adapter, err := target.For("", v1alpha1.GatedSourceKind)
 	if err != nil {

@@ -26,20 +26,21 @@ import (
 )
 
 const (
-	// maxPromotionRounds bounds the rounds of one reconciliation of a GatedSource. A promotion takes four rounds, and each conflict one more.
+	// maxPromotionRounds bounds the rounds of one reconciliation of a GatedSource. A promotion takes four rounds, and each conflict takes
+	// one more.
 	maxPromotionRounds = 8
 )
 
-// Reconciler moves the pinned sources of GatedSources while their Gates are open, and writes the status of GatedSources. For their Gates,
+// Reconciler moves the pinned sources of GatedSources while their Gates are open, and writes the status of GatedSources. To the Gates,
 // GatedSources are targets that are held without a write.
 type Reconciler struct {
 	// Client writes GatedSources and pinned sources.
 	client.Client
-	// EventRecorder for events on GatedSources.
+	// EventRecorder emits events on GatedSources.
 	kuberecorder.EventRecorder
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions has the versions of targets and GatedSources that this process wrote.
+	// Versions has the versions of targets and GatedSources that this process has written.
 	Versions *ownwrites.Versions[target.Key]
 	// Clock is read once for each round.
 	Clock clock.PassiveClock
@@ -56,14 +57,14 @@ type Reconciler struct {
 	Stamped func(context.Context) (bool, error)
 	// Shard selects the GatedSources of this process by their labels.
 	Shard labels.Selector
-	// GateMetrics has the metrics of GatedSources, too.
+	// GateMetrics includes the metrics of GatedSources.
 	GateMetrics *events.Metrics
 
 	// TargetEvents counts the events on targets and GatedSources.
 	TargetEvents *events.Recorder
 	// Rollout records the GatedSources that are released in waves.
 	Rollout rollout.Recorder
-	// Caches have state of GatedSources.
+	// Caches hold the state of GatedSources.
 	Caches []ownwrites.Evictor[target.Key]
 
 	writer *writer
@@ -83,7 +84,7 @@ func TargetKey(name types.NamespacedName) target.Key {
 	return target.Key{GroupKind: target.GatedSource, NamespacedName: name}
 }
 
-// Reconcile promotes a GatedSource as far as its Gates permit, and records the outcome for them.
+// Reconcile promotes a GatedSource as far as its Gates permit, and records the outcome for the Gates.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := TargetKey(req.NamespacedName)
 	r.Summary.StartReconcile(key)
@@ -118,8 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// promote repeats fetch, decide and write until there is nothing left to write. The first round uses the cache. Irreversible steps are
-// decided with live reads.
+// promote repeats fetch, decide and write until nothing is left to write. The first round reads from the cache. Irreversible steps are
+// decided based on live reads.
 func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promotionState, err error) {
 	live := false
 	for range maxPromotionRounds {
@@ -143,7 +144,7 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 		switch {
 		case readErr != nil:
 			return s.failed(v1alpha1.ReadFailedReason, readErr)
-		case latest == nil: // it was deleted, and its event follows
+		case latest == nil: // the object was deleted, and its event follows
 			return &promotionState{now: s.now}, nil
 		}
 		obj = latest
@@ -155,8 +156,8 @@ func (r *Reconciler) promote(ctx context.Context, obj *target.Object) (s *promot
 // isSharded returns whether other processes reconcile some of the Gates.
 func (r *Reconciler) isSharded() bool { return r.Gates.AllGates != nil }
 
-// decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace. With shards, only a live round
-// takes slots: Gates of other shards may refuse the promotion.
+// decide decides the next step. A promotion also needs a release slot of each Gate that releases at a pace. With shards, only a live
+// round takes slots, because Gates of other shards may refuse the promotion.
 func (r *Reconciler) decide(s *promotionState, live bool) {
 	s.decide(s.input)
 	if (live || !r.isSharded()) && (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
@@ -167,8 +168,8 @@ func (r *Reconciler) decide(s *promotionState, live bool) {
 	}
 }
 
-// write writes the status, which records a promotion before it happens, emits the events, and then writes the pinned source. A conflict on
-// the pinned source is not an error, because the next round reads the source again.
+// write writes the status, which records a promotion before it happens, then emits the events, and then writes the pinned source. A
+// conflict on the pinned source is not an error, because the next round reads the source again.
 func (r *Reconciler) write(ctx context.Context, s *promotionState) error {
 	if err := r.writer.status(ctx, s); err != nil {
 		_, err = s.failed(v1alpha1.StatusWriteFailedReason, err)
@@ -185,7 +186,7 @@ func (r *Reconciler) write(ctx context.Context, s *promotionState) error {
 	return nil
 }
 
-// takesSlots returns whether a GatedSource has a release slot of each of its Gates that release at a pace.
+// takesSlots requests a release slot from each Gate of a GatedSource that releases at a pace. It returns whether all have been granted.
 func (r *Reconciler) takesSlots(s *promotionState) bool {
 	has := true
 	for _, g := range s.gates {
@@ -197,8 +198,8 @@ func (r *Reconciler) takesSlots(s *promotionState) bool {
 	return has
 }
 
-// leaveSlots gives up the release slots of a GatedSource that does not need them. Call it only after all writes have succeeded: a
-// GatedSource whose write failed keeps its slots for the next try.
+// leaveSlots gives up the release slots of a GatedSource that does not need them. Call it only after all writes have succeeded, because a
+// GatedSource whose write failed keeps its slots for the next attempt.
 func (r *Reconciler) leaveSlots(s *promotionState) {
 	if s.waits {
 		return

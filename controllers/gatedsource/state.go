@@ -18,13 +18,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// shardInterval is how often a GatedSource with a waiting revision is reconciled if there are shards, because this process gets no events
-// of the Gates of other shards.
+// shardInterval is the interval at which a GatedSource with a waiting revision is reconciled if there are shards, because this process
+// gets no events for the Gates of other shards.
 const shardInterval = time.Minute
 
-// promotionState is a GatedSource with the inputs of a round, and the step that was decided.
+// promotionState is a GatedSource with the inputs of a round, and the step that was decided on.
 type promotionState struct {
-	// object is the GatedSource that was read. before and after are typed copies, with the status before and after the decision.
+	// object is the GatedSource that was read. before and after are typed copies with the status before and after the decision.
 	object        *target.Object
 	before, after *v1alpha1.GatedSource
 	// original and pinned are the sources, nil if they do not exist.
@@ -36,7 +36,7 @@ type promotionState struct {
 	waits bool
 	now   time.Time
 	view.Recheck
-	// failure is why the step was not taken, nil if it was.
+	// failure is the reason why the step was not taken, nil if it was taken.
 	failure *summary.Failure
 }
 
@@ -64,7 +64,7 @@ func (s *promotionState) current() *target.Object {
 	return obj
 }
 
-// entries returns the outcome for each Gate that this process reconciles. The outcome for Gates with mode Audit is Other, see audit.
+// entries returns the outcome for each Gate that this process reconciles. For Gates with mode Audit, the outcome is Other, see audit.
 func (s *promotionState) entries() []summary.Entry {
 	var entries []summary.Entry
 	for _, g := range s.gates {
@@ -85,7 +85,7 @@ func (s *promotionState) entries() []summary.Entry {
 	return entries
 }
 
-// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns the outcome before.
+// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns before.
 func (s *promotionState) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
@@ -134,7 +134,7 @@ func (s *promotionState) nextCheck(sharded bool) time.Time {
 	switch {
 	case !sharded && slices.ContainsFunc(s.gates, func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard }): // created just now
 		next.NotLaterThan(s.now.Add(view.CacheDelay))
-	case s.isPending() && sharded || s.input.Older != "": // because the older one may be deleted
+	case s.isPending() && sharded || s.input.Older != "": // the older GatedSource may be deleted
 		next.NotLaterThan(s.now.Add(shardInterval))
 	case s.isPending() && slices.ContainsFunc(s.gates, verdict.Gate.IsRefused):
 		next.NotLaterThan(s.now.Add(verdict.MissingInterval))

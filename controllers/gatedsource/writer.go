@@ -73,7 +73,7 @@ func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	if err != nil {
 		return err
 	}
-	// The status records the fields with the defaults of the API server, so that these do not count as drift.
+	// The status records the fields with the defaults set by the API server, so that these do not count as drift.
 	recorded := *s
 	recorded.before, recorded.after = s.after, s.after.DeepCopy()
 	if written, _ := obj.Object["spec"].(map[string]any); s.step.Wrote(recorded.after, written) {
@@ -82,8 +82,8 @@ func (w *writer) pin(ctx context.Context, s *promotionState) error {
 	return nil
 }
 
-// mark records the GatedSource on its pinned source. It copies the label of the shard, so that the source-controller of the original
-// fetches the pinned source, too.
+// mark records the GatedSource on its pinned source. It copies the shard label, so that the source-controller of the original also
+// fetches the pinned source.
 func (w *writer) mark(obj *unstructured.Unstructured, s *promotionState) {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
