@@ -34,7 +34,7 @@ type Reconciler struct {
 	view.Reach
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Clock is read once.
+	// Clock is read once per reconciliation.
 	Clock clock.PassiveClock
 	// Locks reads GateLocks.
 	Locks view.LockReader
@@ -46,11 +46,11 @@ type Reconciler struct {
 	Summary *summary.Summary
 }
 
-// Reconcile updates a GateLock to the locks of all Gates. The name in the request is its namespace, or v1alpha1.AnyName for the GateLock of
-// all namespaces.
+// Reconcile updates a GateLock to the locks of all Gates. The name in the request is the namespace of the GateLock, or v1alpha1.AnyName
+// for the GateLock of all namespaces.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	namespace, now := req.Name, r.Clock.Now()
-	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // the GateLock of all namespaces may have locks of a previous controller
+	if namespace != v1alpha1.AnyName && !r.Watches(namespace) { // the GateLock of all namespaces may contain locks of a previous controller
 		return ctrl.Result{}, nil
 	}
 	obj, err := r.Locks.Lock(ctx, namespace)
@@ -91,7 +91,7 @@ func summaryKey(namespace string) target.Key {
 	}
 }
 
-// errLockFull is the error if locks do not fit into a GateLock.
+// errLockFull is returned if locks do not fit into a GateLock.
 var errLockFull = errors.New(msgLockFull)
 
 // recordOutcome records a failure for the Gates if locks were left out or could not be written. Otherwise, it removes the failure.
@@ -134,7 +134,8 @@ func (r *Reconciler) recordUnread(ctx context.Context, namespace string, err err
 	return err
 }
 
-// write creates or updates a GateLock on the version that was read. It ignores namespaces that do not exist or are being deleted.
+// write creates or updates a GateLock, conditional on the version that was read. It ignores namespaces that do not exist or are being
+// deleted.
 func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) error {
 	var err error
 	if obj.ResourceVersion == "" {
@@ -150,8 +151,8 @@ func (r *Reconciler) write(ctx context.Context, obj *lockv1alpha1.GateLock) erro
 	return err
 }
 
-// parts returns the part of each Gate in the GateLock of a namespace: a nil part is removed, and a Gate that is missing from the map keeps
-// its part. It also returns the Gates of this shard that have a part.
+// parts returns the part of each Gate in the GateLock of a namespace. A nil part is removed, and a Gate that is not in the map keeps its
+// part. It also returns the Gates of this shard that have a part.
 func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now time.Time) (map[string]*lock.Part, []*v1alpha1.Gate, error) {
 	namespace := view.LockedNamespace(obj)
 	all, err := view.ListGates(ctx, r.Gates.Reader)
@@ -197,7 +198,7 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 	return parts, gates, nil
 }
 
-// namedIn returns the Gates to which targets of a namespace refer by annotation, for the kinds that can be suspended. all is false if some
+// namedIn returns the Gates that targets in a namespace refer to by annotation, for the kinds that can be suspended. all is false if some
 // targets could not be read.
 func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[string]bool, all bool) {
 	named, all = map[string]bool{}, true
@@ -219,8 +220,9 @@ func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[s
 	return named, all
 }
 
-// refsIn returns the references of a Gate that lock targets in a namespace, or those that span namespaces. It returns false if they are no
-// reason to add the Gate to the GateLock. Only targets that are held by suspending them are locked.
+// refsIn returns the references of a Gate that lock targets in a namespace, or the references that span namespaces for v1alpha1.AnyName.
+// It returns false if the references are no reason to add the Gate to the GateLock. Only targets that are held by suspending them are
+// locked.
 func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
@@ -230,9 +232,9 @@ func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.Targ
 	return refs, g.Namespace == namespace || len(refs) > 0
 }
 
-// newPart returns the part of a Gate in a GateLock. stays is true for a Gate that has not decided yet or is suspended: its part must not
-// change. Gates with mode Lenient or Audit lock nothing. Like open Gates, they have an empty part, because targets that name a Gate
-// without a part are locked.
+// newPart returns the part of a Gate in a GateLock. stays is true for a Gate that has not decided yet or is suspended, because the part
+// of such a Gate must not change. Gates with mode Lenient or Audit lock nothing. Like open Gates, they have an empty part, because
+// targets that name a Gate without a part are locked.
 func newPart(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (part lock.Part, stays bool) {
 	switch verdict.Governing("", g, now).Effect {
 	case verdict.Undecided, verdict.Suspended:
