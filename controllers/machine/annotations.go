@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// requestAnnotation of a Machine requests new certificates from the provider Canonical Kubernetes. Its value is how long they are
-	// valid. The provider reports in statusAnnotation.
+	// requestAnnotation of a Machine requests new certificates from the provider Canonical Kubernetes. The value is the validity period of
+	// the new certificates. The provider reports the progress in statusAnnotation.
 	requestAnnotation = "v1beta2.k8sd.io/refresh-certificates"
 	statusAnnotation  = "v1beta2.k8sd.io/refresh-certificates-status"
-	// expiryAnnotation is when the certificates expire.
+	// expiryAnnotation contains the time at which the certificates expire.
 	expiryAnnotation = "machine.cluster.x-k8s.io/certificates-expiry"
-	// controlPlaneLabel is on the Machines of the control plane, and clusterNameLabel on all of a cluster.
+	// controlPlaneLabel is set on the Machines of the control plane, and clusterNameLabel on all Machines of a cluster.
 	controlPlaneLabel = "cluster.x-k8s.io/control-plane"
 	clusterNameLabel  = "cluster.x-k8s.io/cluster-name"
 )
 
-// machineKind is the kind of Machines of Cluster API.
+// machineKind is the kind of Cluster API Machines.
 var machineKind = schema.GroupKind{Group: "cluster.x-k8s.io", Kind: "Machine"}
 
-// newMachine returns a Machine in a version. Only the metadata of Machines is read.
+// newMachine returns an empty Machine in the given API version. Only the metadata of Machines is read.
 func newMachine(version string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(machineKind.WithVersion(version))
@@ -67,8 +67,8 @@ func machineState(m *metav1.PartialObjectMetadata, selected bool) machinecerts.M
 	}
 }
 
-// recordOn returns the record on a Machine, nil if there is none. It ignores a record that another manager has written or that was restored
-// from a backup.
+// recordOn returns the record on a Machine, nil if there is none. It ignores a record that was written by another field manager or
+// restored from a backup.
 func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	if !isOurs(m, v1alpha1.RefreshAnnotation) {
 		return nil
@@ -76,7 +76,7 @@ func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	return machinecerts.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
 }
 
-// requestOn returns who has requested a refresh of a Machine.
+// requestOn returns who has requested a refresh of a Machine, None if there is no request.
 func requestOn(m *metav1.PartialObjectMetadata) machinecerts.Request {
 	switch _, ok := m.Annotations[requestAnnotation]; {
 	case !ok:
@@ -105,8 +105,8 @@ func isOurs(m *metav1.PartialObjectMetadata, annotation string) bool {
 	return false
 }
 
-// annotate applies the annotations of this controller to a Machine, and removes its others. The write is conditional on the version that
-// was read.
+// annotate applies the annotations of this controller to a Machine, and removes its other annotations. The write is conditional on the
+// version that was read.
 func (r *Reconciler) annotate(ctx context.Context, m *metav1.PartialObjectMetadata, annotations map[string]string) error {
 	config := &unstructured.Unstructured{}
 	config.SetGroupVersionKind(m.GroupVersionKind())

@@ -33,10 +33,10 @@ type fleet struct {
 	policy   machinecerts.Policy
 	// waits is true if no Machine may be written until the Gates are known.
 	waits bool
-	// opened is when the last Gate opened, and closed has the closed Gates.
+	// opened is when the last Gate opened, and closed lists the closed Gates.
 	opened time.Time
 	closed []string
-	// reason and message are those of the condition Ready, empty if the object is ready.
+	// reason and message are for the condition Ready, empty if the object is ready.
 	reason, message string
 }
 
@@ -44,7 +44,7 @@ type fleet struct {
 type writer = ownwrites.Writer[*v1alpha1.MachineCertificateRefresh]
 
 // prepare reads the Gates and sets the policy. After a failed refresh, no new refresh begins until the Gates open again, the spec
-// changes or a reconciliation is requested.
+// changes, or a reconciliation is requested.
 func (f *fleet) prepare(ctx context.Context) error {
 	var err error
 	if f.selector, err = metav1.LabelSelectorAsSelector(f.obj.Spec.Selector.Kubernetes()); err != nil {
@@ -114,7 +114,7 @@ func (f *fleet) forbid(reason, gate, problem string) {
 	f.unready(reason, fmt.Sprintf(msgForbidden, gate, problem))
 }
 
-// unready sets the reason why the object is not ready, unless there is one already.
+// unready sets the reason why the object is not ready, unless a reason is already set.
 func (f *fleet) unready(reason, message string) {
 	if f.reason == "" {
 		f.reason, f.message = reason, message
@@ -136,7 +136,7 @@ func (f *fleet) act(ctx context.Context, d machinecerts.Decision) error {
 		failed = append(failed, f.check(end.Machine, f.end(ctx, end)))
 	}
 	if len(d.Ends) > 0 {
-		f.recheckAt(f.now.Add(retryDelay)) // the next refresh begins with fresh reads
+		f.recheckAt(f.now.Add(retryDelay)) // the next refresh begins after fresh reads
 		return errors.Join(failed...)
 	}
 	for _, name := range d.Next {
@@ -155,7 +155,7 @@ func refused(err error) bool {
 	return errors.As(err, &status) && !ownwrites.Raced(err) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
-// check returns the error of a write, nil if it is a conflict with another client.
+// check returns the error of a write, or nil if the write conflicted with another client.
 func (f *fleet) check(machine string, err error) error {
 	if ownwrites.Raced(err) {
 		f.recheckAt(f.now.Add(retryDelay))
@@ -171,7 +171,7 @@ func (f *fleet) find(name string) *metav1.PartialObjectMetadata {
 	return f.machines[slices.IndexFunc(f.machines, func(m *metav1.PartialObjectMetadata) bool { return fullName(m) == name })]
 }
 
-// begin requests a refresh. It writes the request and its record in one conditional write.
+// begin requests a refresh. The request and its record are written in one conditional write.
 func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) error {
 	state := machineState(m, true)
 	expiry, err := time.Parse(time.RFC3339, state.Expiry)
@@ -179,7 +179,7 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 		return err
 	}
 	if state.Status == machinecerts.StatusFailed {
-		// Clear the status, because it would not show that the provider has failed again.
+		// Clear the old status, because it would hide another failure of the provider.
 		if err := f.clearStatus(ctx, m); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (f *fleet) begin(ctx context.Context, m *metav1.PartialObjectMetadata) erro
 	return nil
 }
 
-// end removes the annotations of a request. If the refresh failed, it first records that in the status.
+// end removes the annotations of a request. If the refresh failed, it first records the failure in the status.
 func (f *fleet) end(ctx context.Context, end machinecerts.End) error {
 	if end.Outcome.Stops() && f.obj != nil {
 		f.policy.Idle = true
@@ -260,8 +260,8 @@ func (f *fleet) progress(d machinecerts.Decision) string {
 	return text
 }
 
-// writeStatus writes the status. It records the generation that was decided on, so that after a crash, a failure is not attributed to the
-// previous spec.
+// writeStatus writes the status. It records the generation that the decision is based on, so that after a crash, a failure is not
+// attributed to the previous spec.
 func (f *fleet) writeStatus(ctx context.Context) error {
 	f.obj.Status.ObservedGeneration = f.obj.Generation
 	f.obj.Status.LastHandledReconcileAt, _ = meta.ReconcileAnnotationValue(f.obj.GetAnnotations())

@@ -1,5 +1,5 @@
-// Package machine refreshes the certificates of Machines of Cluster API while Gates are open. It alone writes the annotations of
-// Machines and the status of MachineCertificateRefreshes.
+// Package machine refreshes the certificates of Cluster API Machines while Gates are open. It alone writes the annotations of Machines
+// and the status of MachineCertificateRefreshes.
 package machine
 
 import (
@@ -25,19 +25,19 @@ import (
 const (
 	// retryDelay is the delay of a retry after a conflict, and between checks of a Gate that has not been reconciled yet.
 	retryDelay = time.Second
-	// pollInterval is the resync interval while a Machine is due, because there are no events of the Gates of other shards.
+	// pollInterval is the resync interval while a Machine is due, because there are no events for the Gates of other shards.
 	pollInterval = time.Minute
-	// resyncInterval is the resync interval of a namespace in which nothing is due. It bounds the delay if the clock was set.
+	// resyncInterval is the resync interval of a namespace in which nothing is due. It bounds the delay after the clock was set.
 	resyncInterval = 10 * time.Minute
 )
 
-// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API server,
-// because a second refresh could begin after a stale read. It reads Machines first and Gates last: a write fails if the Machine has changed
-// meanwhile, but not if a Gate has.
+// Reconciler reconciles all MachineCertificateRefreshes and Machines of one namespace at a time. Each pass reads them from the API
+// server, because a stale read could start a second refresh. It reads Machines first and Gates last, because a write fails if the Machine
+// has changed in the meantime, but not if a Gate has.
 type Reconciler struct {
 	// Client writes.
 	client.Client
-	// EventRecorder for events on Machines.
+	// EventRecorder emits events on Machines.
 	kuberecorder.EventRecorder
 	// Metrics are the metrics of Flux controllers.
 	runtimectrl.Metrics
@@ -58,7 +58,7 @@ type pass struct {
 	now       time.Time
 	refreshes []v1alpha1.MachineCertificateRefresh
 	machines  []*metav1.PartialObjectMetadata
-	// installed is true if the cluster serves Machines. unread is the error of listing them, nil if there was none.
+	// installed is true if the cluster serves Machines. unread is the error from listing them, nil if there was none.
 	installed bool
 	unread    error
 	// next is when the next pass is due.
@@ -102,15 +102,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: max(p.next.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// recheckAt schedules the next pass at an instant, unless it is scheduled earlier. It ignores a zero time.
+// recheckAt schedules the next pass at an instant, unless an earlier pass is scheduled. It ignores a zero time.
 func (p *pass) recheckAt(at time.Time) {
 	if p.next.IsZero() || !at.IsZero() && at.Before(p.next) {
 		p.next = at
 	}
 }
 
-// orphans returns the names of MachineCertificateRefreshes that Machines have in their records but that do not exist. It adds the empty
-// name if a record was removed.
+// orphans returns the names of MachineCertificateRefreshes that are in the records of Machines but do not exist. It adds an empty name if
+// a record was removed.
 func (p *pass) orphans() []string {
 	var names []string
 	for _, m := range p.machines {

@@ -27,7 +27,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/crds"
 )
 
-// The definitions of the two kinds. That of MachineCertificateRefreshes comes with config/machines.
+// The names of the CRDs of the two kinds. The CRD of MachineCertificateRefreshes comes with config/machines.
 const (
 	refreshDefinition = "machinecertificaterefreshes." + api.Group
 	machineDefinition = "machines.cluster.x-k8s.io"
@@ -80,29 +80,29 @@ func isGateChanged(e event.UpdateEvent) bool {
 		!equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Conditions, v1alpha1.OpenedCondition), meta.FindStatusCondition(b.Conditions, v1alpha1.OpenedCondition))
 }
 
-// kinds starts and stops informers when the definitions of the two kinds are created and deleted. The informers only enqueue namespaces.
+// kinds starts and stops informers when the CRDs of the two kinds are created and deleted. The informers only enqueue namespaces.
 type kinds struct {
 	cache   ctrlcache.Cache
 	reader  client.Reader
 	enqueue func(namespace string)
 
-	// syncing is held while the informers change, mu while the versions are read or written.
+	// syncing is held while the informers change, and mu while the versions are read or written.
 	syncing sync.Mutex
 	mu      sync.RWMutex
-	// refreshes and machines are the versions of the kinds, empty if they are not served.
+	// refreshes and machines are the served versions of the kinds, empty if a kind is not served.
 	refreshes, machines string
 	// informer is the informer of MachineCertificateRefreshes.
 	informer ctrlcache.Informer
 }
 
-// served returns whether MachineCertificateRefreshes are installed, and the version of Machines, empty if they are not.
+// served returns whether MachineCertificateRefreshes are installed, and the served version of Machines, empty if they are not served.
 func (k *kinds) served() (installed bool, machines string) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.refreshes != "", k.machines
 }
 
-// Reconcile implements reconcile.Reconciler for definitions.
+// Reconcile implements reconcile.Reconciler for CRDs.
 func (k *kinds) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	changed, err := k.sync(ctx)
 	if meta.IsNoMatchError(err) {
@@ -142,7 +142,7 @@ func (k *kinds) sync(ctx context.Context) (changed bool, err error) {
 	return changed, err
 }
 
-// servedVersion returns the version of a kind to watch, empty if the kind is not served or its definition is being deleted.
+// servedVersion returns the version of a kind to watch. It is empty if the kind is not served or its CRD is being deleted.
 func (k *kinds) servedVersion(ctx context.Context, definition, before string) (string, error) {
 	found := &apiextensionsv1.CustomResourceDefinition{}
 	if err := k.reader.Get(ctx, client.ObjectKey{Name: definition}, found); err != nil || !found.DeletionTimestamp.IsZero() {
@@ -205,7 +205,7 @@ func (k *kinds) requestsFor(ctx context.Context, gate client.Object) []reconcile
 	known := k.refreshes != "" && k.informer.HasSynced()
 	k.mu.RUnlock()
 	if !known {
-		return nil // its own events enqueue this namespace
+		return nil // the events of the MachineCertificateRefresh enqueue this namespace
 	}
 	list := &v1alpha1.MachineCertificateRefreshList{}
 	if err := k.cache.List(ctx, list, client.InNamespace(gate.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {
