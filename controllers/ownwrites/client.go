@@ -25,15 +25,15 @@ type Evictor[K any] interface {
 	Evict(key K)
 }
 
-// Client reads the objects that its caller reconciles, and patches them. Its reads are never older than its writes.
+// Client reads the objects that its caller reconciles, and patches them. A read never returns an older version than the last write.
 type Client struct {
 	// Client reads from a cache.
 	client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions has the versions of the reconciled objects, which are all of one kind.
+	// Versions has the versions of the reconciled objects. All of them have the same kind.
 	Versions *Versions[types.NamespacedName]
-	// Caches evict an object that is deleted, or deleted and created again.
+	// Caches evict an object when it is deleted, or deleted and created again.
 	Caches []Cache
 }
 
@@ -44,7 +44,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	case apierrors.IsNotFound(err):
 		c.Evict(c.Versions.evict(key))
 	case err == nil && c.Versions.IsBehind(key, obj.GetResourceVersion()):
-		reflect.ValueOf(obj).Elem().SetZero() // because decoding keeps fields that are not in the response
+		reflect.ValueOf(obj).Elem().SetZero() // because decoding keeps fields that are missing in the response
 		err = c.Live.Get(ctx, key, obj, opts...)
 	}
 	if err == nil {
@@ -82,7 +82,7 @@ func (s statusClient) Patch(ctx context.Context, obj client.Object, patch client
 	return s.client.wrote(obj, s.SubResourceWriter.Patch(ctx, obj, patch, opts...))
 }
 
-// wrote records the version of an object unless its write has failed.
+// wrote records the version of an object unless the write failed.
 func (c *Client) wrote(obj client.Object, err error) error {
 	if err == nil {
 		c.Versions.Wrote(client.ObjectKeyFromObject(obj), obj.GetResourceVersion())

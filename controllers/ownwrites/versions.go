@@ -1,5 +1,5 @@
-// Package ownwrites reads and writes objects of all kinds. A read is never older than the last write of this process, although caches lag
-// behind the API server. A write is conditional on the version that was read.
+// Package ownwrites reads and writes objects of all kinds. A read never returns a version older than the last write of this process,
+// although caches lag behind the API server. A write is conditional on the version that was read.
 package ownwrites
 
 import (
@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// othersDelay is the delay before an object is reconciled whose status another client has written. It limits how fast two processes that
-// disagree overwrite each other.
+// othersDelay is the delay before an object is reconciled after another client has written its status. It limits how fast two processes
+// that disagree overwrite each other's status.
 const othersDelay = time.Second
 
 // Versions records the resource versions of objects that this process has reconciled and written, by key K. The zero value is ready for
@@ -31,17 +31,17 @@ type Versions[K comparable] struct {
 	writing map[K]bool
 }
 
-// versions are those of one object.
+// versions are the versions of one object.
 type versions struct {
 	uid types.UID
 	// base is the version that was last reconciled, empty if unknown.
 	base string
-	// own has the versions that this process has written since. Without a base, it has only the last one.
+	// own lists the versions that this process has written since then. Without a base, it contains only the last version written.
 	own []string
 }
 
-// Reconciles records the version of an object whose reconciliation begins. If another object had the key before, it returns the UID of that
-// one, otherwise it returns an empty UID.
+// Reconciles records the version of an object when its reconciliation begins. If the key belonged to a different object before, it
+// returns the UID of that object, otherwise an empty UID.
 func (v *Versions[K]) Reconciles(key K, obj client.Object) (replaced types.UID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -72,7 +72,7 @@ func (v *Versions[K]) StartWrite(key K) (end func()) {
 	}
 }
 
-// IsWriting returns whether a write of an object is in progress. Its event may precede its response.
+// IsWriting returns whether a write of an object is in progress. The event for the write may precede the response.
 func (v *Versions[K]) IsWriting(key K) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,7 +94,7 @@ func (v *Versions[K]) Wrote(key K, version string) {
 	v.objects[key] = known
 }
 
-// IsBehind returns whether a version of an object is older than one that this process has already reconciled or written.
+// IsBehind returns whether the given version of an object is older than a version that this process has already reconciled or written.
 func (v *Versions[K]) IsBehind(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,19 +105,19 @@ func (v *Versions[K]) IsBehind(key K, version string) bool {
 	case IsOlder(version, known.base) || IsOlder(version, known.own...):
 		return true
 	case known.base == "" && !slices.Contains(known.own, version):
-		delete(v.objects, key) // another client has written the object since
+		delete(v.objects, key) // another client has written the object since then
 	}
 	return false
 }
 
-// IsOwn returns whether this process has written a version of an object, and has not reconciled that version or a later one yet.
+// IsOwn returns whether this process has written the given version of an object, and has not yet reconciled that version or a later one.
 func (v *Versions[K]) IsOwn(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Contains(v.objects[key].own, version)
 }
 
-// IsByOthers returns whether another client has written this version of an object since its last reconciliation.
+// IsByOthers returns whether another client has written the given version of an object since its last reconciliation.
 func (v *Versions[K]) IsByOthers(key K, version string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

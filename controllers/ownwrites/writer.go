@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Retries bounds how often a write is repeated after conflicts. Then the queue backs off.
+// Retries bounds how often a write is repeated after conflicts. After that, the queue backs off.
 const Retries = 5
 
 // Raced returns whether a write failed because another client has written or deleted the object since it was read.
@@ -28,13 +28,15 @@ type Object[T any] interface {
 	DeepCopy() T
 }
 
-// Writer writes one object, each time on the version that was last read or written.
+// Writer writes one object. Each write is conditional on the version that was last read or written.
 type Writer[T Object[T]] struct {
 	// Client writes.
 	Client client.Client
 	// Base is the object as it was last read or written. It must not be changed.
 	Base T
-	// Live reads from the API server after a conflict. The write is repeated if the status is the same and Unchanged returns true, which means
+	// Live reads from the API server after a conflict. The write is repeated if the status has not changed and Unchanged returns true.
+	// Unchanged returns whether two versions differ only in fields that the write does not depend on. If Unchanged is nil, no write is
+	// repeated.
 	// that the two versions differ only in fields that the write does not depend on. If Unchanged is nil, no write is repeated.
 	Live      client.Reader
 	Unchanged func(base, latest T) bool
@@ -47,8 +49,8 @@ func (w *Writer[T]) Write(ctx context.Context, change func(T) bool) error {
 	})
 }
 
-// WriteStatus writes the status of an object if it differs from the last one that was read or written. It is a single write, so that no
-// client acts on a part of the status.
+// WriteStatus writes the status of an object if it differs from the status that was last read or written. It is a single write, so that
+// no client acts on a partial status.
 func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
 	if equality.Semantic.DeepEqual(statusPointer(w.Base), statusPointer(decided)) {
 		return nil
@@ -61,8 +63,8 @@ func (w *Writer[T]) WriteStatus(ctx context.Context, decided T) error {
 	})
 }
 
-// write changes and patches a copy of the object. After a conflict, it starts over with the latest version, unless the status or another
-// field that the change depends on differs, which means that another process has written it.
+// write changes and patches a copy of the object. After a conflict, it starts over with the latest version, unless another process has
+// changed the status or another field that the change depends on.
 func (w *Writer[T]) write(ctx context.Context, change func(T) bool, patch func(T) error) error {
 	for retry := 0; ; retry++ {
 		written := w.Base.DeepCopy()
