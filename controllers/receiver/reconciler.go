@@ -26,10 +26,10 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-// PathTable has the objects that are served at secret paths.
+// PathTable contains the objects that are served at secret paths.
 type PathTable[T any] interface {
-	// Load prepares an object and returns its path, empty if it has none. It returns a PathError if only a change of the object or its Secret
-	// can fix the error.
+	// Load prepares an object and returns its path, empty if it has none. It returns a PathError if the error persists until the object or
+	// its Secret is changed.
 	Load(ctx context.Context, obj T) (string, error)
 	// Forget removes an object.
 	Forget(key types.NamespacedName)
@@ -38,7 +38,7 @@ type PathTable[T any] interface {
 // PathError is an error that a retry cannot resolve.
 type PathError interface {
 	error
-	// Reason returns the reason of the condition Ready, in CamelCase.
+	// Reason returns the reason for the condition Ready, in CamelCase.
 	Reason() string
 }
 
@@ -52,7 +52,7 @@ type served interface {
 	SetLastHandledReconcileRequest(token string)
 }
 
-// Reconciler prepares objects to be served, and reports their paths. Every replica does this, and all report the same.
+// Reconciler prepares objects to be served, and reports their paths. Every replica does this, and all replicas report the same paths.
 type Reconciler[O any, T interface {
 	*O
 	served
@@ -100,7 +100,7 @@ func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	reportPath(obj, path, err)
 	isTemporary := err != nil && !errors.As(err, new(PathError))
 	switch writeErr := writer.WriteStatus(ctx, obj); {
-	case apierrors.IsConflict(writeErr) && !isTemporary: // another replica was faster, or the cache is behind
+	case apierrors.IsConflict(writeErr) && !isTemporary: // another replica has written first, or the cache is behind
 		return ctrl.Result{RequeueAfter: ownwrites.StaleRetry}, nil
 	case writeErr != nil:
 		return ctrl.Result{}, errors.Join(err, client.IgnoreNotFound(writeErr))
@@ -110,7 +110,7 @@ func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if isTemporary {
 		return ctrl.Result{}, err
 	}
-	// A Secret is not watched: that would need the permission to read all of them.
+	// Secrets are not watched, because that would require permission to read all of them.
 	interval := obj.GetInterval()
 	if err != nil {
 		interval = min(interval, refusedInterval)
@@ -160,7 +160,7 @@ func (r *Reconciler[O, T]) SetupWithManager(mgr ctrl.Manager, opts enqueue.Optio
 		Complete(r)
 }
 
-// PathChanged is a predicate for updates in which another replica has reported another path.
+// PathChanged is a predicate for updates in which another replica has reported a different path.
 type PathChanged struct {
 	predicate.Funcs
 }
