@@ -14,8 +14,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Passes has the last passes of each Gate, for its history. After a restart, they are restored from the annotations of the targets. The
-// zero value is ready for use.
+// Passes has the last passes of each Gate, for the history of the Gate. After a restart, they are restored from the annotations of the
+// targets. The zero value is ready for use.
 type Passes struct {
 	mu    sync.Mutex
 	gates map[types.UID]map[passKey]verdict.Pass
@@ -27,7 +27,8 @@ type passKey struct {
 	value  string
 }
 
-// Record records a pass of a target for a Gate. It returns false if the pass was recorded before and has not changed.
+// Record records a pass of a target for a Gate. It returns false if the pass is recorded already and unchanged, or if it is too old for
+// the history.
 func (p *Passes) Record(gate types.UID, key target.Key, pass verdict.Pass) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +76,7 @@ func (p *Passes) Entries(gate types.UID) []v1alpha1.HistoryEntry {
 	return entries
 }
 
-// historyEntries returns the history entries about one pass: one when it began, and one when it ended or was refused.
+// historyEntries returns the history entries about one pass: one for the beginning, and one when it ended or was refused.
 func historyEntries(key target.Key, pass verdict.Pass) (entries []v1alpha1.HistoryEntry) {
 	e := v1alpha1.HistoryEntry{
 		Target: key.String(), RequestedBy: pass.By, Message: pass.Reason, RequestedAt: pass.RequestedAt(),

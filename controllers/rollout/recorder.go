@@ -1,4 +1,4 @@
-// Package rollout has the state of releases by slots and waves, and of passes.
+// Package rollout holds the state of passes, and of releases by slots and waves.
 package rollout
 
 import (
@@ -28,7 +28,7 @@ type Rollouts = waves.Rollouts
 // Eligible selects the targets that may get a slot.
 type Eligible = slots.Eligible[target.Key]
 
-// NewItem returns an item that determines the position of a target among those that wait for a slot.
+// NewItem returns the item that determines the position of a target among the targets waiting for a slot.
 func NewItem(g *v1alpha1.Gate, t *target.Object) slots.Item {
 	item := slots.Item{Namespace: t.GetNamespace(), Name: t.GetKind() + "/" + t.GetName()}
 	if renewer, ok := target.As[target.Renewer](&t.Unstructured); ok {
@@ -46,7 +46,7 @@ type Recorder struct {
 	Queues   enqueue.Enqueuer
 }
 
-// Record records a target for those of its Gates that release in waves, and removes it for all other Gates.
+// Record records a target for its Gates that release in waves, and removes it for all other Gates.
 func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func(verdict.Gate) waves.Member) {
 	var gates []summary.Gate
 	for _, g := range targetGates {
@@ -61,7 +61,7 @@ func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func
 		if changed && gate.ReleasesInWaves(g.Object) {
 			r.Queues.GateSoon(of.NamespacedName)
 		}
-		if added { // changes of its readiness were not observed until now
+		if added { // changes of its readiness have not been observed until now
 			r.Queues.Targets(queue.Report, key)
 		}
 	}
@@ -70,7 +70,7 @@ func (r Recorder) Record(key target.Key, targetGates []verdict.Gate, member func
 	}
 }
 
-// PhaseFor returns the phase of a target that is not held. If it is not ready, it also returns its message.
+// PhaseFor returns the phase of a target that is not held. If the target is not ready, it also returns the target's message.
 func PhaseFor(obj *target.Object) (waves.Phase, string) {
 	switch is, message := target.ReadinessOf(obj); is {
 	case target.Ready:
