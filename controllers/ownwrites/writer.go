@@ -37,7 +37,6 @@ type Writer[T Object[T]] struct {
 	// Live reads from the API server after a conflict. The write is repeated if the status has not changed and Unchanged returns true.
 	// Unchanged returns whether two versions differ only in fields that the write does not depend on. If Unchanged is nil, no write is
 	// repeated.
-	// that the two versions differ only in fields that the write does not depend on. If Unchanged is nil, no write is repeated.
 	Live      client.Reader
 	Unchanged func(base, latest T) bool
 }

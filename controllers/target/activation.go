@@ -47,7 +47,7 @@ func secretNames(obj *target.Object) activation.Names {
 	return names
 }
 
-// activationRun is the activation of one Certificate.
+// activationRun is one run of the activation of a Certificate.
 type activationRun struct {
 	*activator
 	obj   *target.Object
@@ -61,7 +61,7 @@ type activationRun struct {
 	err error
 }
 
-// run activates the issued certificate if the Gates permit that. If another client writes a Secret meanwhile, it decides again.
+// run activates the issued certificate if the Gates permit that. If another client writes a Secret in the meantime, it decides again.
 func (a *activator) run(ctx context.Context, obj *target.Object, now time.Time) *activationRun {
 	of := &activationRun{activator: a, obj: obj, names: secretNames(obj), now: now}
 	for retry := 0; ; retry++ {
@@ -138,8 +138,8 @@ func (a *activationRun) try(ctx context.Context) error {
 	return nil
 }
 
-// storePrevious copies the live certificate to another Secret before the activation. If the process ends in between, the copy is still
-// correct, because the live Secret has not changed.
+// storePrevious copies the live certificate to another Secret before the activation. If the process terminates in between, the copy is
+// still correct, because the live Secret has not changed.
 func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) (refused string, err error) {
 	previous, err := a.read(ctx, a.names.Previous())
 	if err != nil {
@@ -151,7 +151,7 @@ func (a *activationRun) storePrevious(ctx context.Context, live *corev1.Secret) 
 	if previous != nil && activation.Same(previous.Data, a.decision.Previous) {
 		return "", nil
 	}
-	// Another client may have activated a certificate and stored the previous one since the live Secret was read here.
+	// Another client may have activated a certificate and stored the previous one since the live Secret was read above.
 	latest, err := a.read(ctx, a.names.Live)
 	if err != nil {
 		return "", err
@@ -172,8 +172,8 @@ func (a *activationRun) read(ctx context.Context, name string) (*corev1.Secret, 
 	return secret, err
 }
 
-// write creates or patches a Secret in one write, conditional on the version that was read. Server-side apply would keep the keys of other
-// clients.
+// write creates or patches a Secret in one write, conditional on the version that was read. Server-side apply would keep the keys of
+// other clients.
 func (a *activationRun) write(ctx context.Context, name string, have *corev1.Secret, want activation.Secret) error {
 	want.Labels = map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager}
 	if want.Annotations == nil {
@@ -194,7 +194,7 @@ func (a *activationRun) write(ctx context.Context, name string, have *corev1.Sec
 	return a.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 }
 
-// contents returns the fields of a Secret that a decision depends on, nil for a nil Secret.
+// contents returns the fields of a Secret that decisions depend on, nil for a nil Secret.
 func contents(s *corev1.Secret) *activation.Secret {
 	if s == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// closedGates are the Gates that a Certificate waits for, sorted by name.
+// closedGates are the Gates that a Certificate is waiting for, sorted by name.
 type closedGates []verdict.Gate
 
 func (c closedGates) names() []string {
@@ -43,8 +43,8 @@ func (c closedGates) String() string {
 	return "gates " + strings.Join(all, ", ")
 }
 
-// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or when the time to its expiry
-// is within the margin of their terms.
+// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or once the time until it
+// expires is within the margin in their terms.
 func (a *activationRun) when(ctx context.Context) (activation.When, error) {
 	gates, err := a.Gates.Live(ctx, a.obj, a.Clock.Now())
 	if err != nil {

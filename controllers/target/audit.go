@@ -13,8 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold it. It
-// emits none for an outcome from before a restart, nor for a target that the Gate has just released, because the release has its own event.
+// recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold the
+// target. It emits no event for an outcome from before a restart, nor for a target that the Gate has just released, because the release
+// has its own event.
 func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
 	s.recordPasses(key, r.Passes, r.Queues)
@@ -36,7 +37,7 @@ func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	r.rolloutRecorder().Record(key, s.Gates, s.member)
 }
 
-// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns the outcome before.
+// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns before.
 func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:
@@ -72,7 +73,7 @@ func (s *Result) recordPasses(key target.Key, passes *rollout.Passes, queues enq
 		}
 		last := g.Object.Status.LastTransition
 		if began := cmp.Or(pass.Since, pass.Ended); last == nil || last.State != v1alpha1.StateOpened && last.At.After(began) {
-			continue // the pass is older than the hold of this Gate
+			continue // the pass predates the hold by this Gate
 		}
 		if passes.Record(g.Object.UID, key, pass) {
 			queues.GateSoon(summary.KeyFor(g.Object).NamespacedName)

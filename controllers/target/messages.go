@@ -1,6 +1,6 @@
 package target
 
-// Messages about activations and waves. Those of the conditions Approved and RenewalApproved are in internal/verdict.
+// Messages about activations and waves. The messages of the conditions Approved and RenewalApproved are in internal/verdict.
 const (
 	msgActivatedEarly      = "Activated into Secret '%s' although %s: certificate %s, which ends at %s; the one before ends at %s"
 	msgActivated           = "Activated into Secret '%s': certificate %s, which ends at %s"

@@ -34,7 +34,7 @@ type Reconciler struct {
 	kuberecorder.EventRecorder
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions has the versions of targets that this process wrote.
+	// Versions has the versions of targets that this process has written.
 	Versions *ownwrites.Versions[target.Key]
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
@@ -57,7 +57,7 @@ type Reconciler struct {
 
 	// TargetEvents emits the events on targets.
 	TargetEvents *events.Recorder
-	// Caches have state of targets.
+	// Caches hold the state of targets.
 	Caches []ownwrites.Evictor[target.Key]
 
 	slots     releaseSlots
@@ -73,7 +73,7 @@ func New(r Reconciler) *Reconciler {
 	return &r
 }
 
-// Reconcile holds or releases a target for all of its Gates in one write. The next pass sets its conditions.
+// Reconcile holds or releases a target for all of its Gates in one write. The next pass sets the conditions of the target.
 func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result, error) {
 	now := r.Clock.Now()
 	r.Summary.StartReconcile(key)
@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 			break
 		}
 		if obj == nil {
-			return ctrl.Result{}, nil // it was deleted, and its event follows
+			return ctrl.Result{}, nil // the target was deleted, and its event follows
 		}
 		now = r.Clock.Now()
 		res, err = r.pass(ctx, obj, now)
@@ -112,10 +112,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, key target.Key) (ctrl.Result
 // errSlotGone means that a release slot was withdrawn between the ruling and the write.
 var errSlotGone = errors.New("the release slot of the target is gone")
 
-// IsOutdated returns whether a pass failed because the situation changed meanwhile, so that it must be repeated.
+// IsOutdated returns whether a pass failed because the situation has changed in the meantime, so that the pass must be repeated.
 func IsOutdated(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errSlotGone) }
 
-// pass reconciles a target once: fetch, Rule, write, notify. A write triggers another pass, which sets the conditions.
+// pass reconciles a target once: it calls fetch and Rule, writes the target, and emits events. A write triggers another pass, which sets
+// the conditions.
 func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time) (Result, error) {
 	gates, err := r.Gates.For(ctx, obj, now)
 	if err != nil {
@@ -184,7 +185,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *verdict.Situation, fact verdi
 	return err
 }
 
-// write writes the step of a ruling.
+// write performs the write of a ruling.
 func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 	obj, step := ruling.Object, ruling.Step
 	lever := ruling.Plan.Lever

@@ -33,14 +33,14 @@ func (s releaseSlots) await(ruling *verdict.Ruling) {
 		key := client.ObjectKeyFromObject(g.Object)
 		s.slots.Wait(g.Object.UID, target.KeyOf(ruling.Object), rollout.NewItem(g.Object, ruling.Object))
 		if gate.ReleasesInWaves(g.Object) {
-			s.queues.GateSoon(key) // the Gate is enqueued at once when all targets are reconciled
+			s.queues.GateSoon(key) // the Gate is enqueued without delay once all targets are reconciled
 		} else {
 			s.queues.Gate(key)
 		}
 	}
 }
 
-// take takes the slots that a ruling uses. It returns false if one of them was withdrawn.
+// take takes the slots that a ruling uses. It returns false if one of these slots was withdrawn.
 func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	gates := make([]types.UID, len(ruling.Slots))
 	for i, g := range ruling.Slots {
@@ -49,7 +49,7 @@ func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	return s.slots.Take(target.KeyOf(ruling.Object), gates...)
 }
 
-// leave gives up the slots of a target that no longer waits, because it was released or must stay held.
+// leave gives up the slots of a target that is no longer waiting, because it was released or must stay held.
 func (s releaseSlots) leave(res *Result) {
 	ruling := &res.Ruling
 	if ruling.Wait != verdict.NoWait {

@@ -27,7 +27,7 @@ func (s *Result) member(g verdict.Gate) waves.Member {
 		m.Message = s.Failure.Message
 	case step.Outcome == verdict.Passing && g.Effect == verdict.Open:
 		m.Phase, m.Message = waves.Blocked, msgHeldBy+strings.Join(step.Names, ", ")+msgPassing
-	case step.Outcome == verdict.Passing: // it is held again
+	case step.Outcome == verdict.Passing: // the target is held again after the pass
 	case step.Hold && g.Effect == verdict.Open:
 		others := slices.DeleteFunc(slices.Clone(step.Names), func(name string) bool { return name == g.Name })
 		m.Phase, m.Message = waves.Blocked, msgHeldBy+strings.Join(others, ", ")

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// writer writes targets. Each write is conditional on the version that it was decided on.
+// writer writes targets. Each write is conditional on the version that the decision is based on.
 type writer struct {
 	client.Client
 	// Live reads from the API server.
@@ -26,18 +26,18 @@ type writer struct {
 	Versions *ownwrites.Versions[target.Key]
 }
 
-// holdConfig has the parts of the apply configuration of a target that hold it or record a pass.
+// holdConfig contains the parts of a target's apply configuration that hold the target or record a pass.
 type holdConfig struct {
-	// names are the Gates that hold the target.
+	// names are the names of the Gates that hold the target.
 	names []string
-	// lever has the spec fields that hold the target, nil to release it.
+	// lever contains the spec fields that hold the target, nil to release it.
 	lever map[string]any
-	// passAnnotations record a pass.
+	// passAnnotations are the annotations that record a pass.
 	passAnnotations map[string]string
 }
 
-// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It returns
-// the target with its new version.
+// apply writes the apply configuration of a target with forced ownership, because a hold overrides the values of other clients. It
+// returns the target with its new version.
 func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*target.Object, error) {
 	config := newApplyConfig(obj)
 	annotations := map[string]string{}
@@ -72,8 +72,8 @@ func (w *writer) wrote(obj *target.Object, latest *metav1.PartialObjectMetadata)
 	return written
 }
 
-// conditions replaces our conditions on a target. It returns whether they changed. Conditions of a target.Reporter are applied. Those of
-// Flux objects are an atomic list, which is patched on the version that was read.
+// conditions replaces our conditions on a target. It returns whether they changed. Conditions of a target.Reporter are applied.
+// Conditions of Flux objects are an atomic list, which is patched, conditional on the version that was read.
 func (w *writer) conditions(ctx context.Context, obj *target.Object, ours []metav1.Condition, now metav1.Time) (bool, error) {
 	before := map[string]metav1.Condition{}
 	var others []metav1.Condition
@@ -125,7 +125,7 @@ func (w *writer) applyConditions(ctx context.Context, obj *target.Object, list [
 	return client.IgnoreNotFound(err)
 }
 
-// patchConditions writes all conditions of a target on the version that was read.
+// patchConditions writes all conditions of a target, conditional on the version that was read.
 func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list []metav1.Condition) error {
 	latest := &target.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{}}}
 	latest.SetConditions(list)
@@ -144,21 +144,21 @@ func (w *writer) patchConditions(ctx context.Context, obj *target.Object, list [
 	return client.IgnoreNotFound(err)
 }
 
-// newMetadata returns an object for the response to a patch of a target. It requests only the metadata, because decoding thousands of whole
-// objects is expensive.
+// newMetadata returns an object for the response to a patch of a target. Only the metadata is requested, because decoding thousands of
+// whole objects is expensive.
 func newMetadata(obj *target.Object) *metav1.PartialObjectMetadata {
 	metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	metadata.SetGroupVersionKind(obj.GroupVersionKind())
 	return metadata
 }
 
-// newApplyConfig returns an apply configuration of a target, on the version that was read.
+// newApplyConfig returns an apply configuration for a target. The write will be conditional on the version that was read.
 func newApplyConfig(obj *target.Object) *target.Object {
 	config := &target.Object{}
 	config.SetGroupVersionKind(obj.GroupVersionKind())
 	config.SetName(obj.GetName())
 	config.SetNamespace(obj.GetNamespace())
-	// Without the UID, the API server would create a deleted object again, or refuse it as incomplete.
+	// Without the UID, the API server would create a deleted object again, or reject it as incomplete.
 	config.SetUID(obj.GetUID())
 	config.SetResourceVersion(obj.GetResourceVersion())
 	return config
