@@ -23,25 +23,25 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Delays of retries while a new kind is not served. A definition that conflicts with another one is never served.
+// Delays of retries while a new kind is not served. A CRD that conflicts with another one is never served.
 const (
 	DefinitionRetry    = 500 * time.Millisecond
 	DefinitionPatience = 15 * time.Second
 )
 
-// Reconciler starts and stops the informers of targets and GateLocks when their definitions are created and deleted.
+// Reconciler starts and stops the informers of targets and GateLocks when their CRDs are created and deleted.
 type Reconciler struct {
 	Gates   client.Reader
 	Targets *view.TargetCache
 	Locks   *view.LockCache
 	Summary *summary.Summary
 	Queues  enqueue.Enqueuer
-	// AllGates has the metadata of the Gates of all shards. It is nil without shards.
+	// AllGates caches the metadata of the Gates of all shards. It is nil without shards.
 	AllGates ctrlcache.Cache
 
 	// Ready is closed once the informers of all installed kinds have been started.
 	Ready chan struct{}
-	// Unserved delays the next check of a definition that is not served.
+	// Unserved delays the next check of a CRD that is not served.
 	Unserved workqueue.TypedRateLimiter[string]
 }
 
@@ -55,7 +55,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 			return err
 		}
 		r.Targets.WhenRead(adapter.GroupKind(), func() {
-			r.enqueueKind(ctx, adapter.GroupKind()) // for targets that were reconciled while the objects of the kind were read
+			r.enqueueKind(ctx, adapter.GroupKind()) // for targets that were reconciled while the objects of the kind were being read
 			r.Summary.Evict(ReadKey(adapter))
 		})
 	}
@@ -73,8 +73,8 @@ func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	}
 }
 
-// ReadKey returns the key in the summary that stands for reading the objects of a kind. Until they are read, the sums of all Gates are
-// incomplete.
+// ReadKey returns a key in the summary. The key stands for reading the objects of a kind. Until they have been read, the sums of all
+// Gates are incomplete.
 func ReadKey(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 
 // EnqueueAll enqueues all targets.
@@ -93,8 +93,8 @@ func (r *Reconciler) enqueueKind(ctx context.Context, kind schema.GroupKind) {
 	}
 }
 
-// watchAllGates enqueues the targets and GateLocks of a Gate that was deleted from the cache of all shards. Until that cache has caught up
-// with the cache of this shard, the Gate appears to belong to another shard.
+// watchAllGates enqueues the targets and GateLocks of a Gate after it was deleted from the cache of all shards. Until that cache has
+// caught up with the cache of this shard, the Gate appears to belong to another shard.
 func (r *Reconciler) watchAllGates(ctx context.Context) error {
 	if r.AllGates == nil {
 		return nil
@@ -121,14 +121,14 @@ func (r *Reconciler) watchAllGates(ctx context.Context) error {
 	return err
 }
 
-// Reconcile starts or stops the informer of a kind after a change of its definition, and enqueues the Gates that refer to the kind.
+// Reconcile starts or stops the informer of a kind after a change of its CRD, and enqueues the Gates that refer to the kind.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.AwaitStart(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	changed, of, err := r.sync(ctx, req.Name)
 	if errors.Is(err, view.ErrNotInstalled) {
-		// The API server serves a new definition after a short delay.
+		// The API server serves a new CRD after a short delay.
 		return ctrl.Result{RequeueAfter: r.Unserved.When(req.Name)}, nil
 	}
 	r.Unserved.Forget(req.Name)
@@ -148,7 +148,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// sync starts or stops the informer of the kind of a definition. It returns whether anything has changed, and a filter for the affected
+// sync starts or stops the informer of the kind defined by a CRD. It returns whether anything has changed, and a filter for the affected
 // Gates.
 func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool, of func(*v1alpha1.Gate) bool, err error) {
 	if definition == view.GateLockDefinition {
@@ -163,7 +163,7 @@ func (r *Reconciler) sync(ctx context.Context, definition string) (changed bool,
 		if _, watched := r.Targets.Kind(kind); !watched {
 			r.Summary.ForgetKind(kind)
 		}
-		r.enqueueKind(ctx, kind) // because the way to hold them may depend on the definition
+		r.enqueueKind(ctx, kind) // because how they are held may depend on the CRD
 		r.Targets.WhenRead(kind, func() { r.enqueueKind(context.WithoutCancel(ctx), kind) })
 	}
 	return changed, func(gate *v1alpha1.Gate) bool {
