@@ -26,15 +26,15 @@ var (
 	// ErrNotInstalled is returned for a supported kind that is not installed in the cluster.
 	ErrNotInstalled = errors.New(msgNotInstalled)
 
-	// ErrNotRead is returned for a kind whose objects are being read. An event follows for each of them.
+	// ErrNotRead is returned for a kind whose objects are being read. An event will follow for each of them.
 	ErrNotRead = errors.New(msgBeingRead)
 
-	// errNotReadable is returned for a kind whose objects could not be read so far, for example for lack of permissions.
+	// errNotReadable is returned for a kind whose objects could not be read so far, for example because of missing permissions.
 	errNotReadable = errors.New(msgNotReadable)
 )
 
-// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next step.
-// The kind counts as not installed.
+// UnsupportedError is returned for a kind of --suspend-kinds that cannot be held in this cluster. It contains the cause and the next
+// step. Such a kind counts as not installed.
 type UnsupportedError string
 
 // Error implements error.
@@ -59,8 +59,8 @@ func KindForDefinition(name string) (schema.GroupKind, bool) {
 	return schema.GroupKind{}, false
 }
 
-// AddedKindsFor returns the kinds of --suspend-kinds with the group of a CustomResourceDefinition. It may define one of them, whose plural
-// is unknown.
+// AddedKindsFor returns the kinds of --suspend-kinds that have the group of a CustomResourceDefinition. The definition may define one of
+// them, because their plurals are unknown.
 func AddedKindsFor(name string) []target.Kind {
 	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })
 }
@@ -70,7 +70,7 @@ var (
 	handledField = fields.Name(&handled, &handled.LastHandledReconcileAt)
 )
 
-// definitionIn returns the facts about a definition that adapters use.
+// definitionIn returns the facts that adapters need from a CRD.
 func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) target.Definition {
 	definition := target.Definition{Release: crd.Labels["app.kubernetes.io/version"], Spec: map[string]bool{}}
 	if v := versionIn(crd, version); v != nil {
@@ -82,7 +82,7 @@ func definitionIn(crd *apiextensionsv1.CustomResourceDefinition, version string)
 	return definition
 }
 
-// versionIn returns the schema of a version in a definition, nil if the definition does not have the version.
+// versionIn returns the schema of a version in a CRD, nil if the CRD does not define the version.
 func versionIn(crd *apiextensionsv1.CustomResourceDefinition, version string) *apiextensionsv1.JSONSchemaProps {
 	for _, v := range crd.Spec.Versions {
 		if v.Name == version && v.Schema != nil {
@@ -100,7 +100,7 @@ type Definitions struct {
 	Document func(context.Context, schema.GroupVersion) ([]byte, error)
 
 	mu sync.RWMutex
-	// names has the names of definitions that cannot be derived from the kind.
+	// names has the names of CRDs that cannot be derived from the kind.
 	names map[schema.GroupKind]string
 }
 
@@ -110,11 +110,11 @@ type found struct {
 	installed  bool
 	version    string
 	definition target.Definition
-	// Fault is why the kind cannot be held, empty if it can be.
+	// Fault is the reason why the kind cannot be held, empty if it can be held.
 	Fault UnsupportedError
 }
 
-// find finds a kind in the cluster. It keeps the previous version as long as that is served.
+// find finds a kind in the cluster. It keeps the previous version as long as that version is served.
 func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before string) (found, error) {
 	added, ok := target.Added(kind)
 	if ok && added.IsBuiltIn() {
@@ -139,14 +139,14 @@ func (d *Definitions) find(ctx context.Context, kind schema.GroupKind, before st
 	return f, err
 }
 
-// hasStatus returns whether a version of a definition has the status subresource.
+// hasStatus returns whether a version in a CRD has the status subresource.
 func hasStatus(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
 	})
 }
 
-// FindBuiltIn finds a kind of Kubernetes, which has no definition. Only controllers of Kubernetes write its status.
+// FindBuiltIn finds a built-in kind of Kubernetes, which has no CRD. Only Kubernetes controllers write the status of such a kind.
 func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found, error) {
 	mapping, err := d.Mapper.RESTMapping(kind.GroupKind)
 	if err != nil {
@@ -157,7 +157,7 @@ func (d *Definitions) FindBuiltIn(ctx context.Context, kind target.Kind) (found,
 	}
 	f := found{installed: true, version: mapping.GroupVersionKind.Version, definition: target.Definition{NoConditions: true}}
 	document, err := d.Document(ctx, mapping.GroupVersionKind.GroupVersion())
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // a retry would fail, too, and must not block the other kinds
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) { // a retry would also fail, and must not block the other kinds
 		f.Fault = UnsupportedError(fmt.Sprintf(msgSchemaUnread, kind.Kind, kind.Group, err))
 		return f, nil
 	}
@@ -179,20 +179,20 @@ func (d *Definitions) nameFor(kind schema.GroupKind) string {
 	}
 	mapping, err := d.Mapper.RESTMapping(kind)
 	if err != nil {
-		return DefinitionFor(kind) // KindFor finds the definition once it exists
+		return DefinitionFor(kind) // KindFor finds the CRD once it exists
 	}
 	name := mapping.Resource.GroupResource().String()
 	d.name(kind, name)
 	return name
 }
 
-// KindFor returns the supported kind of a CustomResourceDefinition. It returns false if the definition is not of a supported kind.
+// KindFor returns the supported kind of a CustomResourceDefinition. It returns false if the CRD does not define a supported kind.
 func (d *Definitions) KindFor(ctx context.Context, definition string) (schema.GroupKind, bool, error) {
 	if kind, ok := KindForDefinition(definition); ok {
 		return kind, true, nil
 	}
 	candidates := AddedKindsFor(definition)
-	for _, added := range candidates { // the definition may have been deleted
+	for _, added := range candidates { // the CRD may have been deleted
 		if name, ok := d.named(added.GroupKind); ok && name == definition {
 			return added.GroupKind, true, nil
 		}
@@ -212,7 +212,7 @@ func (d *Definitions) KindFor(ctx context.Context, definition string) (schema.Gr
 	return kind, true, nil
 }
 
-// name records the name of the definition of a kind whose plural was unknown.
+// name records the name of the CRD of a kind whose plural was unknown.
 func (d *Definitions) name(kind schema.GroupKind, definition string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,7 +222,7 @@ func (d *Definitions) name(kind schema.GroupKind, definition string) {
 	d.names[kind] = definition
 }
 
-// named returns the recorded name of the definition of a kind. It returns false if none is recorded.
+// named returns the recorded name of the CRD of a kind. It returns false if no name is recorded.
 func (d *Definitions) named(kind schema.GroupKind) (string, bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// DependencyField is the index of Gates by their dependencies. Most targets with frequent events are not a dependency.
+	// DependencyField is the index of Gates by their dependencies. Most targets with frequent events are not dependencies.
 	DependencyField = "spec.dependsOn"
 
 	// dependencyTimeout bounds how long reading dependencies delays the decision on a Gate. Objects that are not read in time count as not
@@ -43,11 +43,11 @@ func DependencyIndexKeys(obj client.Object) []string {
 	return keys
 }
 
-// observation is the readiness of a dependency when it was read.
+// observation is the readiness of a dependency at the time it was read.
 type observation struct {
 	ready   bool
 	message string
-	// failure is the reason why the object cannot be read, as in status.targets.failures, empty if it can be. retry is the error if a retry
+	// failure is the reason in status.targets.failures why the object cannot be read, empty if it can be read. retry is the error if a retry
 	// may succeed.
 	failure string
 	retry   error
@@ -76,10 +76,10 @@ type DependencyReader struct {
 	evaluations map[types.UID][]evaluation
 }
 
-// Read returns the state of the dependencies of a Gate, with faults for those that cannot be read. It reads whole objects from the API
-// server, because expressions need fields that the cache of targets lacks. Unless all is set, unchanged dependencies are not read again;
-// cached is true if there are such. A dependency that cannot be read is not ready: the Gate must not open, or stay open, on an outdated
-// state.
+// Read returns the state of the dependencies of a Gate, with faults for dependencies that cannot be read. It reads whole objects from the
+// API server, because expressions need fields that the cache of targets lacks. Unless all is set, unchanged dependencies are not read
+// again. cached is true if any dependency was not read again. A dependency that cannot be read counts as not ready, because the Gate must
+// not open, or stay open, based on an outdated state.
 func (r *DependencyReader) Read(ctx context.Context, obj *v1alpha1.Gate, now time.Time, all bool) (status []v1alpha1.DependencyStatus, faults []Fault, cached bool) {
 	self, err := gateContent(obj)
 	if err != nil {

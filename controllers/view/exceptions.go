@@ -12,7 +12,7 @@ import (
 // GateRefField is the index of exceptions by their Gate. It is also a selectable field in the CRD.
 const GateRefField = "spec.gateRef.name"
 
-// ExceptionsFor returns all exceptions that refer to a Gate, including those that are not in force. They must not be changed.
+// ExceptionsFor returns all exceptions that refer to a Gate, including exceptions that are not in force. They must not be changed.
 func ExceptionsFor(ctx context.Context, reader client.Reader, gate types.NamespacedName) ([]*v1alpha1.GateException, error) {
 	list := &v1alpha1.GateExceptionList{}
 	if err := reader.List(ctx, list, client.InNamespace(gate.Namespace), client.MatchingFields{GateRefField: gate.Name}, client.UnsafeDisableDeepCopy); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// FetchTarget returns a target from the cache. It returns nil if the target does not exist or is being deleted, because Flux prunes nothing
-// when a suspended object is deleted. isBehind is true if the cache has not been read, or is older than the last write of this process.
+// FetchTarget returns a target from the cache. It returns nil if the target does not exist, or if it is being deleted, because Flux
+// prunes nothing when a suspended object is deleted. isBehind is true if the cache has not been read, or is older than the last write of
+// this process.
 func FetchTarget(ctx context.Context, targets TargetReader, versions *ownwrites.Versions[target.Key], key target.Key) (obj *target.Object, isBehind bool, err error) {
 	obj, err = targets.Get(ctx, key)
 	switch {

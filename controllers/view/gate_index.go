@@ -18,9 +18,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// TargetField is the index of Gates by the objects in spec.targets. Its keys are those of IndexKeys, and the names of namespaces, where
-// v1alpha1.AnyName stands for references that span namespaces. Such references have no key with the name of an object, which saves a lookup
-// per target.
+// TargetField is the index of Gates by the objects in spec.targets. Its keys are the keys returned by IndexKeys, and the names of
+// namespaces. v1alpha1.AnyName stands for references that span namespaces. Such references have no key with the name of an object, which
+// saves a lookup per target.
 const TargetField = "spec.targets"
 
 // TargetIndexKeys returns the keys of a Gate in the index TargetField.
@@ -56,8 +56,9 @@ type GateIndex struct {
 	Newest func(*v1alpha1.Gate) *v1alpha1.Gate
 }
 
-// For returns the target's Gates at an instant, each once: those that govern it, and those whose names are in its annotations. It uses the
-// version in the cache, or that with the last decision of this process if the cache is behind. The Gates must not be changed.
+// For returns the target's Gates at an instant, each once: the Gates that govern the target, and the Gates named in its annotations. It
+// uses the version in the cache, or the version with the last decision of this process if the cache is behind. The Gates must not be
+// changed.
 func (i *GateIndex) For(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	found := map[string]*v1alpha1.Gate{}
 	for _, key := range IndexKeys(&obj.Unstructured) {
@@ -98,8 +99,8 @@ func (i *GateIndex) For(ctx context.Context, obj *target.Object, now time.Time) 
 	return gates, failed()
 }
 
-// Live returns the target's Gates across all shards, read from the API server unless the cache is newer. It reads the labels of
-// namespaces from the API server, too. Use it before irreversible steps.
+// Live returns the target's Gates across all shards, read from the API server unless the cache is newer. The labels of namespaces are
+// also read from the API server. Use it before irreversible steps.
 func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time) ([]verdict.Gate, error) {
 	var all []*v1alpha1.Gate
 	for _, namespace := range i.all() {
@@ -136,7 +137,7 @@ func (i *GateIndex) Live(ctx context.Context, obj *target.Object, now time.Time)
 	return gates, failed()
 }
 
-// get returns a Gate from the cache, nil if the cache does not have it.
+// get returns a Gate from the cache, nil if it is not in the cache.
 func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha1.Gate, error) {
 	if key.Name == "" || !i.Watches(key.Namespace) {
 		return nil, nil //nolint:nilnil // nil means that the Gate does not exist
@@ -148,7 +149,7 @@ func (i *GateIndex) get(ctx context.Context, key types.NamespacedName) (*v1alpha
 	return g, nil
 }
 
-// absent returns the effect of a Gate whose name is in the annotations of a target, but which the cache does not have.
+// absent returns the effect of a Gate that is named in the annotations of a target, but is not in the cache.
 func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object) (verdict.Gate, error) {
 	key := ParseKey(name)
 	exists, err := i.Exists(ctx, key)
@@ -171,7 +172,7 @@ func (i *GateIndex) absent(ctx context.Context, name string, obj *target.Object)
 	return elsewhere, nil
 }
 
-// without returns the effect of a Gate that does not exist. A target that refers to the Gate is held, others are released.
+// without returns the effect of a Gate that does not exist. A target that refers to the Gate is held. Other targets are released.
 func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	key := ParseKey(name)
 	g := verdict.Gate{Name: name, Effect: verdict.Open}
@@ -185,8 +186,8 @@ func (i *GateIndex) without(name string, obj *target.Object) verdict.Gate {
 	return g
 }
 
-// Exists returns whether a Gate exists. It reads from the API server only if no cache has the Gate. It returns false for invalid names and
-// for Gates of namespaces that this process does not watch.
+// Exists returns whether a Gate exists. It reads from the API server only if the Gate is not in any cache. It returns false for invalid
+// names, and for Gates in namespaces that this process does not watch.
 func (i *GateIndex) Exists(ctx context.Context, key types.NamespacedName) (bool, error) {
 	if !i.Watches(key.Namespace) || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		return false, nil

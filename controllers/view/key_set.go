@@ -11,7 +11,7 @@ type UniqueKeys[T comparable] struct {
 // KeySet is a set of the keys of targets.
 type KeySet = UniqueKeys[target.Key]
 
-// AddKeys adds those keys that are not in the set yet.
+// AddKeys adds the keys that are not in the set yet.
 func (s *UniqueKeys[T]) AddKeys(keys ...T) {
 	if s.Has == nil {
 		s.Has = map[T]bool{}

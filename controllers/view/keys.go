@@ -16,14 +16,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// HeldWithoutGate returns whether this controller holds a target whose annotation with the names of the Gates was removed by a client.
+// HeldWithoutGate returns whether this controller holds a target although a client has removed the annotation with the names of the
+// Gates.
 func HeldWithoutGate(obj *unstructured.Unstructured) bool {
 	adapter := target.Of(obj)
 	return len(verdict.HeldBy(obj)) == 0 && adapter != nil && adapter.Observe(&target.Object{Unstructured: *obj}, verdict.Us) == target.Held
 }
 
-// holders returns the Gates that hold a target. For a target that is held without a Gate, it returns an empty name in the namespace of the
-// target.
+// holders returns the Gates that hold a target. For a target that is held without a Gate, it returns an empty name in the namespace of
+// the target.
 func holders(obj *unstructured.Unstructured) []string {
 	if HeldWithoutGate(obj) {
 		return []string{obj.GetNamespace() + "/"}
@@ -31,7 +32,7 @@ func holders(obj *unstructured.Unstructured) []string {
 	return verdict.HeldBy(obj)
 }
 
-// ParseKey returns the key of a Gate by its name, given as namespace/name.
+// ParseKey returns the key of a Gate from its name, given as namespace/name.
 func ParseKey(name string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(name, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
@@ -45,7 +46,8 @@ func NamespaceFor(ref *v1alpha1.TargetReference, gate *v1alpha1.Gate) string {
 	return cmp.Or(ref.Namespace, gate.Namespace)
 }
 
-// NamespacesFor returns the namespace of a Gate, and those in spec.targets. References that span namespaces add v1alpha1.AnyName.
+// NamespacesFor returns the namespace of a Gate, and the namespaces in spec.targets. References that span namespaces add
+// v1alpha1.AnyName.
 func NamespacesFor(g *v1alpha1.Gate) []string {
 	namespaces := UniqueKeys[string]{}
 	namespaces.AddKeys(g.Namespace)
@@ -55,7 +57,8 @@ func NamespacesFor(g *v1alpha1.Gate) []string {
 	return namespaces.Keys
 }
 
-// IndexKeys returns the keys of the references that may match an object: by its name, all in its namespace, and all in all namespaces.
+// IndexKeys returns the keys of the references that may match an object: references by name, to all objects in its namespace, and to all
+// objects in all namespaces.
 func IndexKeys(obj *unstructured.Unstructured) []string {
 	kind, namespace := obj.GroupVersionKind().GroupKind(), obj.GetNamespace()
 	return []string{
@@ -65,7 +68,7 @@ func IndexKeys(obj *unstructured.Unstructured) []string {
 	}
 }
 
-// objectKey returns the key of an object, or of all objects of a supported kind, in indexes.
+// objectKey returns the index key of an object, or of all objects of a supported kind.
 func objectKey(kind schema.GroupKind, namespace, name string) string {
 	return kind.String() + "/" + namespace + "/" + name
 }

@@ -25,7 +25,7 @@ type kindTable struct {
 	Kinds map[schema.GroupKind]watchedKind
 	// syncing has a lock for each kind, held during Sync.
 	syncing map[schema.GroupKind]*sync.Mutex
-	// faults has why kinds cannot be held.
+	// faults has the reasons why kinds cannot be held.
 	faults map[schema.GroupKind]UnsupportedError
 }
 
@@ -38,7 +38,7 @@ func newKindTable() kindTable {
 type watchedKind struct {
 	schema.GroupVersionKind
 	definition target.Definition
-	// synced is closed when the objects are read, and grace when decisions stop waiting for that.
+	// synced is closed when the objects have been read, and grace when decisions stop waiting for that.
 	synced, grace <-chan struct{}
 	// delivered is closed once the handler has received an event for each object.
 	delivered <-chan struct{}
@@ -57,7 +57,7 @@ func newWatchedKind(gvk schema.GroupVersionKind, definition target.Definition, s
 	}
 }
 
-// syncLock returns the lock for Sync of a kind.
+// syncLock returns the lock that Sync of a kind holds.
 func (c *kindTable) syncLock(kind schema.GroupKind) *sync.Mutex {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -85,7 +85,7 @@ func (c *kindTable) put(kind schema.GroupKind, known *watchedKind) {
 	}
 }
 
-// refuse records why a kind cannot be held, empty if it can be. It returns whether that has changed.
+// refuse records the reason why a kind cannot be held, empty if it can be held. It returns whether the reason has changed.
 func (c *kindTable) refuse(kind schema.GroupKind, fault UnsupportedError) bool {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
@@ -131,7 +131,7 @@ func (c *kindTable) WhenRead(kind schema.GroupKind, do func()) {
 	}()
 }
 
-// Failed records that objects of a kind could not be listed or watched.
+// Failed records that the objects of a kind could not be listed or watched.
 func (c *kindTable) Failed(kind schema.GroupKind) {
 	if known, ok := c.Kind(kind); ok {
 		known.failed()

@@ -26,14 +26,15 @@ var errLocksUnread = errors.New(msgLocksUnread)
 // LockReader reads GateLocks.
 type LockReader interface {
 	// Lock returns the GateLock of a namespace, or of all namespaces for v1alpha1.AnyName. If it does not exist, the result has no resource
-	// version. The result is nil if GateLocks are not installed or the namespace of the controller is unknown. It must not be changed.
+	// version. The result is nil if GateLocks are not installed or the namespace of the controller is unknown. The result must not be
+	// changed.
 	Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error)
 
-	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all.
+	// Naming returns the namespaces whose GateLocks name a Gate, given as namespace/name. v1alpha1.AnyName stands for all namespaces.
 	Naming(ctx context.Context, gate string) ([]string, error)
 }
 
-// LockCache is a LockReader on an informer of GateLocks, which exist only if config/lock is installed.
+// LockCache is a LockReader that uses an informer of GateLocks, which exist only if config/lock is installed.
 type LockCache struct {
 	// Cache must not depend on kinds that may not be installed.
 	Cache ctrlcache.Cache
@@ -78,7 +79,7 @@ func (l *LockCache) Sync(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// readable returns whether GateLocks are installed. It returns an error if they are, but cannot be read yet.
+// readable returns whether GateLocks are installed. It returns an error if they are installed but cannot be read yet.
 func (l *LockCache) readable() (bool, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -109,7 +110,7 @@ func LockKey(namespace, own string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: lockv1alpha1.GateLockName}
 }
 
-// LockedNamespace returns the namespace that a GateLock locks, v1alpha1.AnyName for all.
+// LockedNamespace returns the namespace that a GateLock locks, v1alpha1.AnyName for all namespaces.
 func LockedNamespace(obj *lockv1alpha1.GateLock) string {
 	if obj.Name == lockv1alpha1.AllNamespacesLockName {
 		return v1alpha1.AnyName
@@ -144,8 +145,8 @@ func (l *LockCache) Naming(ctx context.Context, gate string) ([]string, error) {
 	return Naming(list, gate, l.Own), nil
 }
 
-// Naming returns the namespaces of the GateLocks that have the name of a Gate. A GateLock of all namespaces outside of the controller's
-// namespace does not count: it is left over from a controller that has moved, and no policy reads it.
+// Naming returns the namespaces of the GateLocks that name a Gate. A GateLock of all namespaces outside the controller's namespace does
+// not count, because it is left over from a controller that has moved, and no policy reads it.
 func Naming(list *lockv1alpha1.GateLockList, gate, own string) []string {
 	var namespaces []string
 	for i := range list.Items {

@@ -14,13 +14,13 @@ import (
 
 // Reach determines which references across namespaces are allowed.
 type Reach struct {
-	// AllowCrossNamespaceRefs allows Gates to hold and depend on objects of other namespaces, and objects to refer to Gates of other
-	// namespaces. Otherwise, permissions in one namespace have no effect on others. It is the inverse of --no-cross-namespace-refs, so that
-	// the zero value is safe.
+	// AllowCrossNamespaceRefs allows Gates to hold and depend on objects in other namespaces, and objects to refer to Gates in other
+	// namespaces. Otherwise, permissions in one namespace have no effect on other namespaces. The field is the inverse of
+	// --no-cross-namespace-refs, so that the zero value is safe.
 	AllowCrossNamespaceRefs bool
 	// Own is the namespace of the controller, empty if unknown.
 	Own string
-	// Namespaces are those whose Gates are reconciled. Empty means all.
+	// Namespaces are the namespaces whose Gates are reconciled. Empty means all namespaces.
 	Namespaces map[string]ctrlcache.Config
 }
 
@@ -38,8 +38,8 @@ func (r Reach) Watches(namespace string) bool {
 	return ok || r.Spans()
 }
 
-// OutOfReach returns why objects in a namespace cannot be referred to from another one, empty if they can be. objects and done are words
-// for the message, such as held.
+// OutOfReach returns why objects in a namespace cannot be referred to from another namespace, empty if they can be. objects and done are
+// words for the message. For example, done may be held.
 func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	where := fmt.Sprintf("namespace %q", namespace)
 	if namespace == v1alpha1.AnyName {
@@ -54,7 +54,7 @@ func (r Reach) OutOfReach(objects, done, from, namespace string) string {
 	return ""
 }
 
-// all returns the namespaces to list: metav1.NamespaceAll if all are watched.
+// all returns the namespaces to list, or metav1.NamespaceAll if all namespaces are watched.
 func (r Reach) all() []string {
 	if r.Spans() {
 		return []string{metav1.NamespaceAll}

@@ -2,7 +2,7 @@ package view
 
 import "time"
 
-// CacheDelay is how long to wait before checking again if the cache was behind. Usually an event arrives earlier.
+// CacheDelay is the delay before the next check if the cache was behind. Usually, an event arrives sooner.
 const CacheDelay = time.Second
 
 // Recheck is when to reconcile an object again. If it is zero, only events trigger that.

@@ -14,7 +14,7 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// NewNamespace returns an empty namespace of the type that the cache has: metadata only.
+// NewNamespace returns an empty namespace of the type that the cache contains, which has only metadata.
 func NewNamespace() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -56,7 +56,8 @@ func (s Scopes) Scope(ctx context.Context) (verdict.Scope, func() error) {
 	}}, func() error { return failed }
 }
 
-// Labels returns the labels of a namespace, nil if it does not exist. They must not be changed, because those of a cache are not copied.
+// Labels returns the labels of a namespace, nil if it does not exist. They must not be changed, because labels from a cache are not
+// copied.
 func (s Scopes) Labels(ctx context.Context, name string) (map[string]string, error) {
 	for _, reader := range s.Readers {
 		namespace := NewNamespace()

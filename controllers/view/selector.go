@@ -22,8 +22,8 @@ type Selector struct {
 	Targets TargetReader
 }
 
-// Governed returns the keys of the targets that a Gate governs, each once: those in spec.targets, and those that refer to the Gate. If
-// kinds are given, it returns only targets of these kinds. Kinds that cannot be read are skipped.
+// Governed returns the keys of the targets that a Gate governs, each once: the targets in spec.targets, and the targets that refer to the
+// Gate. If kinds are given, it returns only targets of these kinds. Kinds that cannot be read are skipped.
 func (s *Selector) Governed(ctx context.Context, g *v1alpha1.Gate, kinds ...schema.GroupKind) ([]target.Key, error) {
 	all, err := s.referenced(ctx, g, kinds...)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Selector) Selected(ctx context.Context, g *v1alpha1.Gate, ref *v1alpha1
 	return found, errors.Join(err, failed())
 }
 
-// Named returns the keys of the targets that a Gate holds or that refer to it. gate is its namespace/name.
+// Named returns the keys of the targets that a Gate holds or that refer to the Gate. gate is given as namespace/name.
 func (s *Selector) Named(ctx context.Context, gate string) ([]target.Key, error) {
 	held, err := s.Targets.HeldBy(ctx, gate)
 	if err != nil {
@@ -110,7 +110,7 @@ func KeysFor(targets []*target.Object) []target.Key {
 	return keys
 }
 
-// Fault is a failure of a reference, a dependency or a calendar, but not of a target. If it has a cause, a retry may succeed.
+// Fault is a failure of a reference, a dependency or a calendar, rather than of a target. If it has a cause, a retry may succeed.
 type Fault struct {
 	v1alpha1.TargetFailure
 	Cause error
@@ -121,7 +121,7 @@ func NewFault(kind, namespace, name, reason, message string) Fault {
 	return Fault{TargetFailure: v1alpha1.TargetFailure{Kind: kind, Namespace: namespace, Name: name, Reason: reason, Message: message}}
 }
 
-// Faults returns why references of a Gate match no targets, or not all of them.
+// Faults returns the reasons why references of a Gate match no targets, or not all of them.
 func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []Fault {
 	var faults []Fault
 	for i := range g.Spec.Targets {
@@ -154,14 +154,14 @@ func (s *Selector) Faults(ctx context.Context, g *v1alpha1.Gate) []Fault {
 	return faults
 }
 
-// selectsOwn returns a warning if a reference selects the namespace of the controller by its labels.
+// selectsOwn returns a warning if a reference selects the controller's own namespace by labels.
 func (s *Selector) selectsOwn(ctx context.Context, ref *v1alpha1.TargetReference) string {
 	if ref.NamespaceSelector == nil || s.Own == "" {
 		return ""
 	}
 	labels, err := s.Labels(ctx, s.Own)
 	if err != nil || !verdict.Matches(ref.NamespaceSelector.Kubernetes(), labels) {
-		return "" // then reading the targets fails, too
+		return "" // in this case, reading the targets fails, too
 	}
 	return fmt.Sprintf(msgSelectsOwn,
 		s.Own, corev1.LabelMetadataName, s.Own)

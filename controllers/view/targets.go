@@ -24,8 +24,8 @@ import (
 
 // TargetReader reads targets, trimmed by target.Trim. Its results must not be changed.
 type TargetReader interface {
-	// Select returns the objects of a kind that a reference matches in a namespace, or in all namespaces if it is empty. It may return
-	// ErrNotInstalled, an UnsupportedError or ErrNotRead.
+	// Select returns the objects of a kind that a reference matches in a namespace, or in all namespaces if namespace is empty. It may
+	// return ErrNotInstalled, an UnsupportedError or ErrNotRead.
 	Select(ctx context.Context, adapter target.Adapter, namespace string, ref *v1alpha1.TargetReference) ([]*target.Object, error)
 
 	// Any returns whether Select would return an object.
@@ -46,7 +46,7 @@ type TargetReader interface {
 	// Naming returns the objects of all kinds that refer to a Gate, given as namespace/name, by annotation.
 	Naming(ctx context.Context, gate string) ([]*target.Object, error)
 
-	// Definition returns facts about the definition of a kind, zero if they are not known yet.
+	// Definition returns facts about the CRD of a kind, zero if they are not known yet.
 	Definition(kind schema.GroupKind) target.Definition
 }
 
@@ -62,16 +62,16 @@ type TargetCache struct {
 	kindTable
 }
 
-// NewTargetCache returns a TargetCache without kinds; Sync adds them. cache must have only targets, because a kind that cannot be read
-// would block the start of the manager's cache. mapper must be that of cache. reader reads from the API server. handler handles the events
-// of all targets.
+// NewTargetCache returns a TargetCache without kinds, which are added by Sync. cache must contain only targets, because a kind that
+// cannot be read would block the start of the manager's cache. mapper must be the mapper of cache. reader reads from the API server.
+// handler handles the events of all targets.
 func NewTargetCache(cache ctrlcache.Cache, mapper meta.RESTMapper, reader client.Reader, handler toolscache.ResourceEventHandler) *TargetCache {
 	return &TargetCache{
 		Cache: cache, Definitions: &Definitions{Mapper: mapper, reader: reader}, Handler: handler, kindTable: newKindTable(),
 	}
 }
 
-// TrimTargets is the transform for the cache. It trims targets. Of Gates it keeps only the metadata that identifies them.
+// TrimTargets is the transform for the cache. It trims targets. For Gates, it keeps only the metadata that identifies them.
 func TrimTargets(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *unstructured.Unstructured:
@@ -82,8 +82,8 @@ func TrimTargets(obj any) (any, error) {
 	return obj, nil
 }
 
-// Sync starts or replaces the informer of a kind if its definition is served. It removes the informer if there is no definition or the kind
-// cannot be held. It returns whether anything has changed, and ErrNotInstalled if the definition exists but is not served yet.
+// Sync starts or replaces the informer of a kind if its CRD is served. It removes the informer if there is no CRD or the kind cannot be
+// held. It returns whether anything has changed, and ErrNotInstalled if the CRD exists but is not served yet.
 func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	alone := c.syncLock(kind)
 	alone.Lock()
@@ -110,7 +110,7 @@ func (c *TargetCache) Sync(ctx context.Context, kind schema.GroupKind) (bool, er
 		c.put(kind, &known)
 		return !reflect.DeepEqual(before, known.definition), nil
 	}
-	// The old informer is kept until then, so that the kind never appears to be missing.
+	// The old informer is kept until the new one is watching, so that the kind never appears to be missing.
 	if err := c.watch(ctx, gvk, f.definition); err != nil || !watched {
 		return err == nil, err
 	}
@@ -137,7 +137,7 @@ func (c *TargetCache) Definition(kind schema.GroupKind) target.Definition {
 
 func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, definition target.Definition) error {
 	obj := NewTarget(gvk)
-	// The cache would query the mapper, too, but block all reads meanwhile.
+	// The cache would query the mapper, too, but would block all reads while doing so.
 	_, err := c.Definitions.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		return fmt.Errorf("kind %s %w", gvk.GroupKind(), ErrNotInstalled)
@@ -160,7 +160,7 @@ func (c *TargetCache) watch(ctx context.Context, gvk schema.GroupVersionKind, de
 			return err
 		}
 	}
-	// The first event may come at once, and its handler must find the kind.
+	// The first event may arrive immediately, and its handler must find the kind.
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	registration, err := informer.AddEventHandler(c.Handler)
@@ -269,8 +269,8 @@ func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object
 	return c.indexed(ctx, namingIndex, gate)
 }
 
-// indexed returns the objects that an index has for a Gate. It skips kinds that have not been read yet. Once they are, the events of their
-// objects enqueue their Gates, including deleted ones.
+// indexed returns the objects listed in an index for a Gate. It skips kinds that have not been read yet. Once they have been read, the
+// events of their objects enqueue the Gates that hold or were named by them, including deleted Gates.
 func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
 	c.Mu.RLock()
 	kinds := slices.Collect(maps.Values(c.Kinds))
