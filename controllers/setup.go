@@ -49,7 +49,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Gating has the dependencies of the controllers of Gates, targets and GateLocks.
+// Gating contains the dependencies of the controllers of Gates, targets and GateLocks.
 type Gating struct {
 	// Client reads Gates from the cache and writes.
 	client.Client
@@ -61,12 +61,12 @@ type Gating struct {
 
 	// APIReader reads from the API server.
 	APIReader client.Reader
-	// Targets reads targets, Locks GateLocks.
+	// Targets reads targets, and Locks reads GateLocks.
 	Targets view.TargetReader
 	Locks   view.LockReader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, and ServerClock how far Clock is behind it, see gate.Decider.
+	// ServerTime returns the time of the API server, and ServerClock measures how far Clock is behind it, see gate.Decider.
 	ServerTime  func(context.Context) (time.Time, error)
 	ServerClock *gatecontroller.ServerClock
 	// Sharded is true if the cache has only the Gates of one shard.
@@ -77,14 +77,14 @@ type Gating struct {
 	Shard labels.Selector
 	// StampsSources returns whether the API server stamps approvers of revisions.
 	StampsSources func(context.Context) (bool, error)
-	// WritesAtOnce bounds the concurrent reconciliations of targets, and also those of GatedSources. Zero means 16. The rate of writes is
-	// bounded by --kube-api-qps and --kube-api-burst.
+	// WritesAtOnce bounds the concurrent reconciliations of targets, and separately those of GatedSources. Zero means 16. The rate of writes
+	// is bounded by --kube-api-qps and --kube-api-burst.
 	WritesAtOnce int
 	// Backoff limits the retries of Gates, by UID.
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]
 	// Stamped returns whether the API server stamps requesters and approvers. If Stamped is nil, it does not.
 	Stamped func(context.Context) (bool, error)
-	// Calendars is shared with the exception controller. Nil creates a separate reader.
+	// Calendars is shared with the exception controller. If it is nil, a separate reader is created.
 	Calendars *calendars.Reader
 	// GateMetrics are the metrics of Gates.
 	GateMetrics *events.Metrics
@@ -93,7 +93,7 @@ type Gating struct {
 // writesAtOnce is the default of WritesAtOnce.
 const writesAtOnce = 16
 
-// Reconcilers are the reconcilers of all controllers, and the handlers that enqueue objects for them.
+// Reconcilers contains the reconcilers of all controllers, and the handlers that enqueue objects for them.
 type Reconcilers struct {
 	Gates        *gatecontroller.Reconciler
 	Targets      *targetcontroller.Reconciler
@@ -181,7 +181,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 		m.Summary.Expect(targetkind.ReadKey(adapter))
 	}
 	if c.Sharded {
-		c.AllGates, kinds.AllGates = targets, targets // it has no selector
+		c.AllGates, kinds.AllGates = targets, targets // this cache has no selector
 	}
 	c.Targets, c.Locks = kinds.Targets, kinds.Locks
 	c.Backoff = opts.RateLimiter()
@@ -203,7 +203,7 @@ func (c *Gating) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts en
 	return c.register(mgr, opts, l, queues, kinds)
 }
 
-// newInformer returns a constructor of informers that call failed for a kind that cannot be listed or watched.
+// newInformer returns a constructor of informers. The informers call failed for a kind that cannot be listed or watched.
 func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		informer, kind := toolscache.NewSharedIndexInformer(lw, obj, resync, indexers), obj.GetObjectKind().GroupVersionKind().GroupKind()
@@ -211,7 +211,7 @@ func newInformer(failed func(schema.GroupKind)) func(toolscache.ListerWatcher, r
 			toolscache.DefaultWatchErrorHandler(ctx, reflector, err)
 			failed(kind)
 		}); err != nil {
-			panic(err) // only an informer that has started refuses a handler
+			panic(err) // setting the handler fails only after the informer has started
 		}
 		return informer
 	}
@@ -246,7 +246,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *Reconcilers
 		return err
 	}
 	if err := targets.Watch(source.TypedFunc[target.Key](func(ctx context.Context, _ workqueue.TypedRateLimitingInterface[target.Key]) error {
-		// A verdict on a target requires all Gates.
+		// Deciding on a target requires all Gates.
 		if _, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (c *Gating) register(mgr ctrl.Manager, opts enqueue.Options, l *Reconcilers
 		Complete(kinds)
 }
 
-// watchNamespaces watches namespaces, unless this process is limited to some of them, because it may lack the permission then.
+// watchNamespaces watches namespaces, unless this process is limited to some namespaces, because it may lack the permission then.
 func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *Reconcilers) error {
 	if !c.Spans() {
 		return nil
@@ -294,7 +294,7 @@ func (c *Gating) watchNamespaces(ctx context.Context, mgr ctrl.Manager, l *Recon
 	return err
 }
 
-// openAPIReader returns a function that reads the OpenAPI 3 document of a group and version.
+// openAPIReader returns a function that reads the OpenAPI 3 document of an API group and version.
 func openAPIReader(mgr ctrl.Manager) (func(context.Context, schema.GroupVersion) ([]byte, error), error) {
 	c, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -338,8 +338,8 @@ func enqueueGates(ctx context.Context, reader client.Reader, queues enqueue.Enqu
 	return err
 }
 
-// requestChanged is a predicate for updates that change a request on a Gate, or its appliers. A close request by another user with the same
-// time is a new request.
+// requestChanged is a predicate for updates that change a request on a Gate, or the appliers of the Gate. A close request with the same
+// time but by another user is a new request.
 type requestChanged struct {
 	predicate.Funcs
 }
