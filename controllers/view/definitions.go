@@ -59,7 +59,7 @@ func KindForDefinition(name string) (schema.GroupKind, bool) {
 	return schema.GroupKind{}, false
 }
 
-// AddedKindsFor returns the kinds of --suspend-kinds that have the group of a CustomResourceDefinition. The definition may define one of
+// AddedKindsFor returns the kinds of --suspend-kinds that have the group of a CustomResourceDefinition. The CRD may define one of
 // them, because their plurals are unknown.
 func AddedKindsFor(name string) []target.Kind {
 	return slices.DeleteFunc(target.AddedKinds(), func(k target.Kind) bool { return k.IsBuiltIn() || !strings.HasSuffix(name, "."+k.Group) })

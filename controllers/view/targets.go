@@ -270,7 +270,7 @@ func (c *TargetCache) Naming(ctx context.Context, gate string) ([]*target.Object
 }
 
 // indexed returns the objects listed in an index for a Gate. It skips kinds that have not been read yet. Once they have been read, the
-// events of their objects enqueue the Gates that hold or were named by them, including deleted Gates.
+// events of their objects enqueue the Gates that hold them or that they refer to, including deleted Gates.
 func (c *TargetCache) indexed(ctx context.Context, index, gate string) ([]*target.Object, error) {
 	c.Mu.RLock()
 	kinds := slices.Collect(maps.Values(c.Kinds))
