@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// zeros replaces bodies that are discarded. All requests share it, because it is only read.
+// zeros is returned instead of a discarded body. All requests share it, because it is only read.
 var zeros [maxBodyBytes]byte
 
-// acceptable checks the headers of a request. It returns the response to a request that is not acceptable, otherwise nil.
+// acceptable checks the headers of a request. It returns nil if they are acceptable, otherwise the response to the request.
 func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *response {
 	if r.ContentLength < 0 {
-		// A chunked request may also have had a length, which a proxy in front of us may have used. The next data on the connection could then be
-		// from any sender.
+		// A chunked request may also have had a Content-Length, which a proxy in front of this server may have used. The next data on the
+		// connection could then be from any sender.
 		w.Header().Set("Connection", "close")
 	}
 	switch {
@@ -34,8 +34,8 @@ func acceptable(w http.ResponseWriter, r *http.Request, maxBytes int64) *respons
 	return nil
 }
 
-// read returns the body of a request, and a function that releases its memory. If keep is false, it discards the body and returns as many
-// zeros, so that an unverified sender gets the same response.
+// read returns the body of a request, and a function that releases its memory. If keep is false, it discards the body and returns the
+// same number of zeros, so that an unverified sender gets the same response.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request, of quotaKey, keep bool) (body []byte, release func(), refused *response) {
 	kept := &bytes.Buffer{}
 	into := io.Writer(kept)
@@ -78,7 +78,8 @@ func unreadable(err error) *response {
 	return &response{code: http.StatusBadRequest}
 }
 
-// quotaKey identifies the quota for a large body: that of a sender who is verified by the headers, or that of a path.
+// quotaKey identifies the quota for a large body. The quota belongs to the sender if the headers verify the sender, otherwise to the
+// path.
 type quotaKey [sha256.Size]byte
 
 func newQuotaKey(name string) quotaKey { return sha256.Sum256([]byte(name)) }
@@ -88,13 +89,13 @@ type largeBodies struct {
 	mu sync.Mutex
 	// taken is the number of bodies in memory.
 	taken int
-	// byQuota counts all large bodies by quota, including those of unverified senders.
+	// byQuota counts all large bodies by quota, including bodies of unverified senders.
 	byQuota map[quotaKey]int
 }
 
-// take reserves memory for a body. It returns a function that releases it, or nil if a limit is reached. A body that is not kept reserves
-// nothing, but under the same conditions, so that responses do not reveal whether a sender is verified. All bodies of a quota count, so
-// that a client cannot find out whether a path exists by filling the quota with requests to it.
+// take reserves memory for a body. It returns a function that releases the memory, or nil if a limit is reached. For a body that is not
+// kept, it reserves no memory, but the same limits apply, so that responses do not reveal whether a sender is verified. All bodies of a
+// quota count, so that a client cannot find out whether a path exists by filling the quota with requests to it.
 func (r *largeBodies) take(of quotaKey, kept bool) func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 var (
 	errReplayed = errors.New(msgReplayed)
-	// errUnreadable is for an annotation that deliveries.String has not written. It could have recorded any webhook.
+	// errUnreadable is returned for an annotation that was not written by deliveries.String. It may have recorded any webhook.
 	errUnreadable = fmt.Errorf(msgRecordUnreadable+
 		msgRecordUnreadableRemedy, v1alpha1.DeliveriesAnnotation)
 	errTooMany = fmt.Errorf(msgTooMany, replayWindow)
@@ -30,19 +30,20 @@ const (
 	// senderLength and digestLength are 6 and 12 bytes in base64.
 	senderLength = 8
 	digestLength = 16
-	// timeLength is the length of the seconds since the first item, in base64. Two items are at most 2 * replayWindow apart.
+	// timeLength is the length in base64 of the number of seconds since the first item. Two items are at most 2 * replayWindow apart.
 	timeLength = 2
-	// minRecordLength is the length of an annotation that has only a dropped item without a receiver.
+	// minRecordLength is the length of an annotation that contains only a dropped item without a receiver.
 	minRecordLength = len("1234567890,:xAB")
 )
 
-// deliveryID returns the id of a webhook in the record on a Gate: 48 bits of a digest of the receiver and 96 bits of a digest of the
+// deliveryID returns the id of a webhook in the record on a Gate: 48 bits of a digest of the receiver, and 96 bits of a digest of the
 // webhook.
 //
 // The same webhook always has the same digest, so it never opens a Gate twice. After a collision, a new webhook is refused, because its
-// digest is already recorded. An attacker with the token finds two webhooks with the same digest in 2^48 steps. The second one is refused,
-// which achieves no more than not sending it. To block the webhook of another sender, the attacker needs a webhook with the same digest,
-// which takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share a quota.
+// digest is already recorded. An attacker with the token can find two webhooks with the same digest in 2^48 steps. The second one is
+// refused, which has the same effect as not sending it. To block the webhook of another sender, the attacker needs a webhook with the
+// same digest, which takes 2^96 steps, and the token of the receiver within the replay window. Two receivers with the same 48 bits share
+// a quota.
 func deliveryID(receiver, delivery string) string {
 	sender, digest := sha256.Sum256([]byte(receiver)), sha256.Sum256([]byte(receiver+"\x00"+delivery))
 	return encoding.EncodeToString(sender[:6]) + encoding.EncodeToString(digest[:12])
@@ -54,8 +55,8 @@ var encoding = base64.RawURLEncoding
 const (
 	opened = 'o'
 	closed = 'c'
-	// dropped is for a webhook that closed and is no longer recorded. Its time is when the webhook was accepted. Its id is the receiver alone,
-	// or empty for any receiver.
+	// dropped marks that a webhook that closed is no longer recorded. The time of the item is when the webhook was accepted. The id is the
+	// receiver alone, or empty for any receiver.
 	dropped = 'x'
 )
 
@@ -69,7 +70,7 @@ type item struct {
 
 func roundUp(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// sender returns the digest of the receiver in an id.
+// sender returns the digest of the receiver that is part of an id.
 func sender(id string) string { return id[:min(len(id), senderLength)] }
 
 // size returns the length of an item without its receiver.
@@ -80,15 +81,15 @@ func (i item) size() int {
 	return 1 + timeLength + digestLength
 }
 
-// deliveries has the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
+// deliveries contains the records of the webhooks that a Gate must not accept twice, the oldest of each receiver first.
 type deliveries []item
 
 // groupSyntax matches a group: the digest of a receiver or nothing, a colon, and items.
 var groupSyntax = regexp.MustCompile(fmt.Sprintf(`^(?:[\w-]{%[1]d}:(?:[oc][\w-]{%[2]d}|x[\w-]{%[3]d})+|:x[\w-]{%[3]d})$`,
 	senderLength, timeLength+digestLength, timeLength))
 
-// recall parses an annotation that deliveries.String has written, and omits expired items. It returns errUnreadable if any part of it is
-// malformed.
+// recall parses an annotation written by deliveries.String, and omits expired items. It returns errUnreadable if any part of the
+// annotation is malformed.
 func recall(annotation string, now time.Time) (m deliveries, err error) {
 	if annotation == "" {
 		return nil, nil
@@ -139,8 +140,8 @@ func (m deliveries) first() int64 {
 	return slices.MinFunc(m, func(a, b item) int { return cmp.Compare(a.at, b.at) }).at
 }
 
-// String returns the annotation: the time of the oldest item in seconds since 1970, and for each receiver a comma, its digest, a colon and
-// its items. An item has its kind, the seconds since the oldest item, and the digest of the webhook.
+// String returns the annotation. It contains the time of the oldest item in seconds since 1970, and for each receiver a comma, the digest
+// of the receiver, a colon and its items. An item contains its kind, the seconds since the oldest item, and the digest of the webhook.
 func (m deliveries) String() string {
 	if len(m) == 0 {
 		return ""
@@ -168,13 +169,13 @@ func (m deliveries) has(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.id == id })
 }
 
-// mayRepeat returns whether a webhook may be a dropped one that closed. The same webhook could open now, because the action of a receiver
-// may depend on headers that are not signed.
+// mayRepeat returns whether a webhook may be a repetition of a dropped webhook that closed. The same webhook could open now, because the
+// action of a receiver may depend on headers that are not signed.
 func (m deliveries) mayRepeat(id string) bool {
 	return slices.ContainsFunc(m, func(i item) bool { return i.kind == dropped && (i.id == "" || i.id == sender(id)) })
 }
 
-// used returns how many webhooks of the receiver in an id are recorded, and the size of its items in bytes.
+// used returns how many webhooks are recorded for the receiver in an id, and the size of the items in bytes.
 func (m deliveries) used(id string) (webhooks, bytes int) {
 	for _, i := range m {
 		if sender(i.id) != sender(id) {
@@ -194,15 +195,15 @@ func (m deliveries) fits(id string, room int) bool {
 	return webhooks <= maxDeliveries && bytes <= room-m.size()
 }
 
-// replaces returns whether m needs no more bytes than before, within the quota of a receiver.
+// replaces returns whether m needs no more bytes than before, and the receiver is within its quota of webhooks.
 func (m deliveries) replaces(before deliveries, id string, room int) bool {
 	webhooks, _ := m.used(id)
 	return webhooks <= maxDeliveries && m.size() <= min(room, before.size())
 }
 
-// add returns the deliveries with one more webhook. It returns errTooMany for a webhook that opens if it cannot be recorded, or if it may
-// be a repetition. A webhook that closes is never refused. It replaces the oldest one of its receiver that closed. If there is none to
-// replace, it is itself dropped.
+// add returns the deliveries with one more webhook. It returns errTooMany for a webhook that opens if the webhook cannot be recorded, or
+// may be a repetition. A webhook that closes is never refused. If necessary, it replaces the oldest webhook of its receiver that closed.
+// If there is none, the new webhook itself is dropped.
 func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now time.Time) (deliveries, error) {
 	kind := byte(closed)
 	if action != v1alpha1.RequestClose {
@@ -225,7 +226,7 @@ func (m deliveries) add(id string, action v1alpha1.RequestAction, room int, now 
 	return next, nil
 }
 
-// drop replaces an item with a dropped item for its receiver, or for any receiver if that does not fit.
+// drop replaces an item with a dropped item for its receiver, or with a dropped item for any receiver if there is no space for that.
 func (m deliveries) drop(index, room int) deliveries {
 	last := m[index]
 	rest := slices.Delete(slices.Clone(m), index, index+1)
@@ -235,7 +236,7 @@ func (m deliveries) drop(index, room int) deliveries {
 	return rest.addDropped(item{"", dropped, last.at})
 }
 
-// addDropped adds a dropped item. If there is one for the same receiver, it extends that one.
+// addDropped adds a dropped item. If there is already one for the same receiver, it extends that item.
 func (m deliveries) addDropped(note item) deliveries {
 	for i := range m {
 		if m[i].kind == dropped && m[i].id == note.id {
@@ -247,9 +248,9 @@ func (m deliveries) addDropped(note item) deliveries {
 	return append(slices.Clone(m), note)
 }
 
-// recordDelivery returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the annotation
-// cannot be read, it returns errUnreadable for a webhook that opens. A webhook that closes starts a new record, as if it had replaced all
-// others.
+// recordDelivery returns the annotation of a Gate after it has accepted a webhook, empty if the webhook is not recorded. If the existing
+// annotation cannot be read, it returns errUnreadable for a webhook that opens. For a webhook that closes, it starts a new record, as if
+// the webhook had replaced all others.
 func recordDelivery(obj *v1alpha1.Gate, a gateRequest, now time.Time) (string, error) {
 	known, err := recall(obj.Annotations[v1alpha1.DeliveriesAnnotation], now)
 	if err != nil {
@@ -275,7 +276,7 @@ func recordDelivery(obj *v1alpha1.Gate, a gateRequest, now time.Time) (string, e
 	return next.String(), err
 }
 
-// availableBytes returns how many bytes the annotation may have, given the other annotations of a Gate.
+// availableBytes returns how many bytes are available for the annotation, given the other annotations of a Gate.
 func availableBytes(obj *v1alpha1.Gate) int {
 	room := validation.TotalAnnotationSizeLimitB - maxRequestBytes - len(v1alpha1.DeliveriesAnnotation)
 	for name, value := range obj.Annotations {

@@ -18,16 +18,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// The variables of the expressions of a GateReceiver.
+// The names of the variables in the expressions of a GateReceiver.
 const (
 	bodyVariable    = "req"
 	headersVariable = "headers"
 	claimsVariable  = "claims"
 )
 
-// secretHeaders are the headers whose values are empty in expressions, because errors of expressions are logged and returned. With a
-// signature, a reader of the log could repeat the request. Whether a request has a signature is not secret, and expressions may need it,
-// because flux-event also accepts requests without one.
+// secretHeaders are the headers whose values are empty in expressions, because errors of expressions are logged and returned. Anyone who
+// reads a signature in the log could repeat the request. Whether a request has a signature is not secret, and expressions may need to
+// know, because flux-event also accepts requests without a signature.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",
@@ -38,19 +38,19 @@ type entry struct {
 	key     types.NamespacedName
 	created time.Time
 	spec    *v1alpha1.GateReceiverSpec
-	// credentials has the tokens of the sender. It is empty for generic-oidc.
+	// credentials contains the tokens of the sender. It is empty for generic-oidc.
 	credentials endpoint.Credentials
 	verifier    verifier
 	filter      *expression.Bool
 	// action is spec.actionExpr, nil if spec.action is set instead.
 	action  *expression.String
 	limiter *rate.Limiter
-	// broken is why the receiver accepts no webhooks although it can verify a sender, nil if it does.
+	// broken is the reason why the receiver accepts no webhooks although it can verify senders, nil if it accepts them.
 	broken error
 }
 
-// compile returns an entry without credentials. It returns no entry if the verifier is unsupported or invalid. With an entry, the error is
-// that of its expressions.
+// compile returns an entry without credentials. It returns no entry if the verifier is unsupported or invalid. If it returns both an
+// entry and an error, the expressions are invalid.
 func compile(obj *v1alpha1.GateReceiver) (*entry, error) {
 	e := &entry{
 		key: types.NamespacedName{Namespace: obj.Namespace, Name: obj.Name}, created: obj.CreationTimestamp.Time,
@@ -76,7 +76,7 @@ func (e *entry) Paths() []string { return pathsOf(e.key, e.credentials.PathToken
 // Inherit implements endpoint.Entry. A change of the receiver does not reset its rate limit.
 func (e *entry) Inherit(before *entry) { e.limiter = before.limiter }
 
-// Bearers implements endpoint.Entry. It returns the tokens with which Flagger may act for the receiver.
+// Bearers implements endpoint.Entry. It returns the tokens that Flagger can use to act for the receiver.
 func (e *entry) Bearers() []string {
 	if e.spec.Type != v1alpha1.GenericReceiver {
 		return nil
@@ -103,8 +103,8 @@ func (e *entry) compileExpressions() (err error) {
 	return nil
 }
 
-// checkPathOnly returns an error if the path is the only secret of the receiver and its spec could open Gates. The API server refuses such
-// a spec, but may have stored one before this rule existed.
+// checkPathOnly returns an error if the path is the only secret of the receiver and its spec could open Gates. The API server rejects
+// such a spec, but may have stored one before this rule existed.
 func (e *entry) checkPathOnly() error {
 	if e.spec.Type != v1alpha1.GenericReceiver || e.spec.Action == v1alpha1.RequestClose && e.spec.ActionExpr == "" {
 		return nil
@@ -167,7 +167,7 @@ func (e *entry) readable(header http.Header) map[string]any {
 	return values
 }
 
-// gatesFor returns the Gates to which a webhook applies.
+// gatesFor returns the Gates that a webhook applies to.
 func (e *entry) gatesFor(hook *webhook) []types.NamespacedName {
 	var gates []types.NamespacedName
 	for _, ref := range e.spec.GateRefs {
@@ -178,5 +178,5 @@ func (e *entry) gatesFor(hook *webhook) []types.NamespacedName {
 	return gates
 }
 
-// by returns the requester, as in the annotation.
+// by returns the requester as recorded in the annotation.
 func (e *entry) by() string { return v1alpha1.ReceiverRequester + e.key.String() }

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// Responses of the load tester of Flagger.
+// Responses of Flagger's load tester.
 const (
 	flaggerOK        = "OK"
 	flaggerApproved  = "Approved"
@@ -28,14 +28,14 @@ const (
 // flaggerOpens is the response to a request to open. Flagger cannot sign its requests.
 const flaggerOpens = "Forbidden: open the gate with kubectl gate open, or with a GateReceiver whose type verifies its sender, such as generic-hmac"
 
-// rollbackPrefix is the prefix of the name of the Gate that decides about a rollback, as in the load tester. The Gate is separate, so that
-// permission for a rollout does not permit a rollback.
+// rollbackPrefix is the prefix of the name of the Gate that decides about a rollback, as in the load tester. Rollbacks use a separate
+// Gate, so that permission for a rollout does not permit a rollback.
 const rollbackPrefix = "rollback."
 
-// Flagger serves the manual gating of Flagger's load tester. Checks are served from a cache. A close needs the token of a GateReceiver of
-// type generic, which then makes the request. No request opens a Gate here.
+// Flagger serves the manual gating endpoints of Flagger's load tester. Checks are served from a cache. A close needs the token of a
+// GateReceiver of type generic, which then makes the request. These endpoints never open a Gate.
 type Flagger struct {
-	// Handler has the limits and makes requests. It is not the handler of webhooks, so that the two do not share limits.
+	// Handler enforces the limits and makes requests. It is not the handler of webhooks, so the two do not share limits.
 	Handler *Handler
 	// Gates reads from a cache.
 	Gates client.Reader
@@ -100,15 +100,16 @@ func (f *Flagger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.request(w, r, canary, endpoint)
 }
 
-// canary is a request of Flagger.
+// canary is a request from Flagger.
 type canary struct {
 	name, namespace string
 	metadata        map[string]string
-	// fields has all fields of the request except the token.
+	// fields contains all fields of the request except the token.
 	fields map[string]any
 }
 
-// canaryOf parses a request. It reads each field once, by its exact name, so that expressions of receivers see the values that are used.
+// canaryOf parses a request. It reads each field once, by its exact name, so that the expressions of receivers see the values that are
+// used.
 func canaryOf(body []byte) (*canary, error) {
 	fields, err := parseObject(body)
 	if err != nil {
@@ -135,7 +136,7 @@ func canaryOf(body []byte) (*canary, error) {
 	return c, nil
 }
 
-// gate returns the Gate to which a canary refers. It returns false for a Gate that cannot exist, or that the canary must not use.
+// gate returns the Gate that a canary refers to. It returns false for a Gate that cannot exist, or that the canary must not use.
 func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedName, bool) {
 	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
 	if named := c.metadata["gate"]; named != "" {
@@ -145,13 +146,13 @@ func (f *Flagger) gate(c *canary, endpoint flaggerEndpoint) (types.NamespacedNam
 		}
 	}
 	key.Name = endpoint.prefix + key.Name
-	// For a cache, a name with a slash would be in another namespace.
+	// In a cache key, a name with a slash would point to another namespace.
 	possible := len(validation.IsDNS1123Label(key.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(key.Name)) == 0
 	return key, possible && (key.Namespace == c.namespace || f.AllowCrossNamespaceRefs)
 }
 
-// check responds whether a Gate is open. If that is unknown, it responds that the Gate is closed, also for a rollback, so that nothing is
-// rolled back.
+// check responds whether a Gate is open. If that is unknown, it responds that the Gate is closed. This also applies to rollbacks, so that
+// nothing is rolled back.
 func (f *Flagger) check(w http.ResponseWriter, r *http.Request, c *canary, endpoint flaggerEndpoint) {
 	key, ok := f.gate(c, endpoint)
 	if !ok || !f.open(r.Context(), key) {
@@ -201,8 +202,8 @@ func (f *Flagger) request(w http.ResponseWriter, r *http.Request, c *canary, end
 	}
 }
 
-// close requests a close through the first receiver of the sender that closes. If there is none, it returns the refusal of one of the
-// receivers, or Forbidden if they request something else.
+// close requests a close through the first matching receiver whose action is to close. If there is none, it returns the refusal of one of
+// the receivers, or Forbidden if they request something else.
 func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key types.NamespacedName) *response {
 	token := c.token(r.Header)
 	bearers, certain := f.Handler.Table.bearersFor(token, key)
@@ -231,7 +232,7 @@ func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key typ
 	return result
 }
 
-// isClosed waits until checks report that a Gate is closed, because a check must not contradict a close that was confirmed.
+// isClosed waits until checks report that a Gate is closed, because a check must not contradict a confirmed close.
 func (f *Flagger) isClosed(ctx context.Context, key types.NamespacedName) bool {
 	return wait.PollUntilContextCancel(ctx, cacheInterval, true, func(ctx context.Context) (bool, error) {
 		return !f.open(ctx, key), nil

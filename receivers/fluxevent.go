@@ -12,11 +12,11 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1"
 )
 
-// gateKey is the key in the metadata of an event for the names of its Gates, separated by commas. spec.eventMetadata of an Alert can set
-// it.
+// gateKey is the key in the metadata of an event for the names of its Gates, separated by commas. It can be set in spec.eventMetadata of
+// an Alert.
 const gateKey = "gate"
 
-// fluxEvent accepts events of Flux from the Providers generic and generic-hmac of notification-controller, or from a controller. Without a
+// fluxEvent accepts Flux events from the Providers generic and generic-hmac of notification-controller, or from a controller. Without a
 // signature, the path is the only secret, as for generic, unless there is a signing token.
 type fluxEvent struct{}
 
@@ -29,7 +29,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The event is decoded from the object that expressions read. If a key is repeated, both see the same value.
+	// The event is decoded from the same object that expressions read, so both see the same value if a key is repeated.
 	var event eventv1.Event
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body, &event); err != nil {
 		return nil, fmt.Errorf(msgNotFluxEvent, errMalformed)
@@ -39,7 +39,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 		return nil, fmt.Errorf(msgFluxEventForm, errMalformed)
 	}
 	hook := &webhook{event: event.Reason, body: body, pathOnly: !isSigned}
-	// Without a signature, a client that repeats an event can change its time.
+	// Without a signature, a client that repeats an event could change its time.
 	if isSigned && !event.Timestamp.IsZero() {
 		if err := mustBeRecent(event.Timestamp.Time, in.now); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (fluxEvent) verify(_ context.Context, in *incoming) (*webhook, error) {
 	addShortKeys(body)
 	metadata, _ := body["metadata"].(map[string]any)
 	if value, ok := metadata[gateKey]; ok {
-		names, _ := value.(string) // values of an event are strings
+		names, _ := value.(string) // the values of an event are strings
 		if hook.gates = gateNames(names); len(hook.gates) == 0 {
 			return nil, fmt.Errorf(msgNoGateNamed, errMalformed, gateKey)
 		}
@@ -70,8 +70,8 @@ func gateNames(list string) []string {
 	return names
 }
 
-// addShortKeys adds the metadata without the prefix of the keys, as notification-controller does, so that expressions do not depend on the
-// sender. Existing keys are kept. If two keys differ only in their prefix, the first one by name is used.
+// addShortKeys adds the metadata again with keys without the prefix, as notification-controller does, so that expressions do not depend
+// on the sender. Existing keys are kept. If two keys differ only in their prefix, the first key by name is used.
 func addShortKeys(body map[string]any) {
 	metadata, _ := body["metadata"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {

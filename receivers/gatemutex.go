@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gateMutexes serializes requests per Gate, so that a user who may write a Gate in one namespace cannot delay requests on others.
+// gateMutexes serializes requests per Gate, so that a user who may write a Gate in one namespace cannot delay requests for other Gates.
 type gateMutexes struct {
 	mu    sync.Mutex
 	gates map[types.NamespacedName]*gateMutex
@@ -19,7 +19,7 @@ type gateMutex struct {
 	users int
 }
 
-// take locks the mutex of a Gate. It returns a function that unlocks it, or an error if the context ends first.
+// take locks the mutex of a Gate. It returns a function that unlocks the mutex, or an error if the context ends first.
 func (t *gateMutexes) take(ctx context.Context, key types.NamespacedName) (func(), error) {
 	t.mu.Lock()
 	this := t.gates[key]

@@ -2,7 +2,7 @@ package receivers
 
 import "context"
 
-// generic accepts any request to its path. The body need not be JSON. A JSON object may have a reason or a message.
+// generic accepts any request to its path. The body does not have to be JSON. A JSON object may contain a reason or a message.
 type generic struct{}
 
 func (generic) verify(_ context.Context, in *incoming) (*webhook, error) {

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// github accepts webhooks of GitHub. The body is signed in X-Hub-Signature-256, or in X-Hub-Signature by old servers. Depending on the
-// configuration of the webhook, the body is JSON or a form that contains it.
+// github accepts GitHub webhooks. The body is signed in X-Hub-Signature-256, or in X-Hub-Signature by old servers. Depending on the
+// configuration of the webhook, the body is JSON or a form that contains JSON.
 type github struct{}
 
 func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
@@ -19,8 +19,8 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 	if !signed(only(in.header, header), in.body, in.keys(), algorithm) {
 		return nil, fmt.Errorf(msgBodySignature, errUnverified, header)
 	}
-	// They are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but they do not
-	// identify a webhook.
+	// These headers are not signed, so a client that repeats a webhook can change them. They are required because GitHub sends them, but
+	// they do not identify a webhook.
 	event := only(in.header, "X-GitHub-Event")
 	if event == "" || only(in.header, "X-GitHub-Delivery") == "" {
 		return nil, fmt.Errorf(msgGitHubHeaders, errMalformed)
@@ -38,7 +38,7 @@ func (github) verify(_ context.Context, in *incoming) (*webhook, error) {
 
 // githubPayload returns the JSON in a webhook of either content type.
 func githubPayload(in *incoming) ([]byte, error) {
-	// If the charset cannot be parsed, the type is empty.
+	// If the charset cannot be parsed, contentType is empty.
 	contentType, _, _ := mime.ParseMediaType(only(in.header, "Content-Type"))
 	switch contentType {
 	case "application/json":

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// gitlab accepts webhooks of GitLab, which send the token as X-Gitlab-Token. With a signing token, they are signed as Standard Webhooks
-// specifies. If the Secret has both tokens, a webhook needs both proofs.
+// gitlab accepts GitLab webhooks, which contain the token in X-Gitlab-Token. With a signing token, they are signed as specified by
+// Standard Webhooks. If the Secret has both tokens, a webhook must contain both.
 type gitlab struct{}
 
 func (gitlab) prove(_ context.Context, in *incoming) (bool, error) {
@@ -38,8 +38,8 @@ func (g gitlab) verify(ctx context.Context, in *incoming) (*webhook, error) {
 	return &webhook{event: event, reason: gitlabReason(body), delivery: delivery, body: body}, nil
 }
 
-// gitlabDelivery verifies the signature if there is a signing token. Without one, no header is signed, so the body identifies a webhook
-// that has an ID. It returns an empty delivery if the webhook has no ID.
+// gitlabDelivery verifies the signature if there is a signing token. Without a signing token, no header is signed, so a webhook with an
+// ID is identified by its body. It returns an empty delivery if the webhook has no ID.
 func gitlabDelivery(in *incoming) (string, error) {
 	if len(in.signingTokens) > 0 {
 		return verifyStandard(in, in.signingTokens)

@@ -39,7 +39,7 @@ type response struct {
 	text string
 	// from is the receiver, zero if the sender is not verified.
 	from types.NamespacedName
-	// details for the log.
+	// details are added to the log entry.
 	details []any
 	err     error
 }
@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.write(w, a)
 }
 
-// recovered responds to a request whose handling panicked.
+// recovered responds to a request after its handler has panicked.
 func (h *Handler) recovered(w http.ResponseWriter) {
 	if cause := recover(); cause != nil {
 		// The cause may quote the request.
@@ -82,7 +82,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), responseTimeout)
 	defer cancel()
-	// The time of the request is when its body was read. The receiver may have changed while the body arrived.
+	// The time of the request is when its body has been read. The receiver may have changed while the body arrived.
 	in.body, in.now = body, h.Clock.Now()
 	if latest, _ := h.Table.Find(in.path); a == nil && latest != e {
 		e = latest
@@ -99,8 +99,8 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) *response {
 	return a
 }
 
-// admit checks the headers of a request. proven is true if they verify the sender. refused is the response to an unverified sender, nil if
-// the body may still verify the sender.
+// admit checks the headers of a request. proven is true if the headers verify the sender. refused is the response if they rule out a
+// verified sender, nil if the body may still verify the sender.
 func admit(ctx context.Context, e *entry, in *incoming) (proven bool, refused *response) {
 	if e == nil {
 		return false, &response{code: http.StatusNotFound}
@@ -119,7 +119,7 @@ func admit(ctx context.Context, e *entry, in *incoming) (proven bool, refused *r
 	return proven, nil
 }
 
-// handle responds to a request that was read.
+// handle responds to a request whose body has been read.
 func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response {
 	hook, err := e.verifier.verify(ctx, in)
 	if err != nil {
@@ -132,7 +132,7 @@ func (h *Handler) handle(ctx context.Context, e *entry, in *incoming) *response 
 	return a
 }
 
-// pretend takes as long as verifying a wrong signature, so that the time of a response does not reveal whether a path exists.
+// pretend takes as long as verifying an invalid signature, so that the response time does not reveal whether a path exists.
 func pretend(in *incoming) {
 	_, _ = genericHMAC{}.verify(context.Background(), in) // without a token, no signature is valid
 }
@@ -199,7 +199,8 @@ func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook
 	return h.request(ctx, gates, a, in)
 }
 
-// recheckToken reads the Secret again. It returns an error response if the token has been removed from it, or if it cannot be read.
+// recheckToken reads the Secret again. It returns an error response if the token was removed from the Secret, or the Secret cannot be
+// read.
 func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *response {
 	now, err := retried(ctx, func() (endpoint.Credentials, error) { return h.Table.credentials(ctx, e) })
 	switch {
@@ -218,8 +219,8 @@ func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *res
 	return nil
 }
 
-// request makes the request on all Gates. If some of them fail, the sender must try again; Gates that have recorded the webhook are then
-// skipped. A request that needs approval is accepted, and the response says that it waits.
+// request makes the request on all Gates. If it fails for some of them, the sender must try again. Gates that have already recorded the
+// webhook are then skipped. A request that needs approval is accepted, and the response says that it is waiting for approval.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a gateRequest, in *incoming) *response {
 	var errs []error
 	replayed, taken := 0, fmt.Sprintf(msgRequested, a.action)

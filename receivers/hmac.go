@@ -21,8 +21,8 @@ import (
 
 const (
 	signatureHeader = v1alpha1.DefaultSignatureHeader
-	// deliveryHeader is an optional header of generic-hmac. With it, the same body is accepted only once. The value of the header is not
-	// signed, so the body is recorded instead.
+	// deliveryHeader is an optional header of generic-hmac. If it is set, the same body is accepted only once. The value of the header is
+	// not signed, so the body is recorded instead.
 	deliveryHeader = "X-Delivery-Id"
 )
 
@@ -34,7 +34,7 @@ var hashes = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New,
 // maxSignatures bounds how many signatures in a header are compared. A sender may send several while it rotates its keys.
 const maxSignatures = 8
 
-// listed returns the first signatures in a header.
+// listed returns the first maxSignatures signatures in a header.
 func listed(header, separator string) []string {
 	all := strings.SplitN(header, separator, maxSignatures+1)
 	return all[:min(len(all), maxSignatures)]
@@ -51,8 +51,8 @@ func signed(signature string, body []byte, tokens []string, algorithms ...string
 	return matches(hashes[name], tokens, [][]byte{sum}, body) && isKnown
 }
 
-// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It computes at least maxTokens HMACs, so that the
-// time does not reveal how many keys there are or which one matches. An empty key never matches.
+// matches returns whether one of the sums is the HMAC of the parts with one of the keys. It computes at least maxTokens HMACs, so that
+// the time does not reveal how many keys there are or which key matches. An empty key never matches.
 func matches[K string | []byte](newHash func() hash.Hash, keys []K, sums [][]byte, parts ...[]byte) bool {
 	found := false
 	for i := range max(len(keys), maxTokens) {
@@ -80,16 +80,16 @@ func unixTime(text string) (time.Time, bool) {
 	return time.Unix(int64(seconds), 0), err == nil
 }
 
-// genericHMAC accepts any request that is signed as in spec.signature, by default in X-Signature. A JSON object in the body may have a
-// reason or a message, and the time of the signature in timestamp.
+// genericHMAC accepts any request that is signed as specified in spec.signature, by default in X-Signature. A JSON object in the body may
+// contain a reason or a message, and the time of the signature in timestamp.
 type genericHMAC struct {
 	v1alpha1.ReceiverSignature
 	// before and after surround the time in the signed text.
 	before, after string
 }
 
-// newGenericHMAC repeats the checks of the API server. Otherwise, the signature of an object that was created before these checks existed
-// might not cover the whole body.
+// newGenericHMAC repeats the checks of the API server. Otherwise, the signature for a receiver created before these checks existed might
+// not cover the whole body.
 func newGenericHMAC(spec *v1alpha1.ReceiverSignature) (genericHMAC, error) {
 	if spec == nil {
 		return genericHMAC{}, nil
@@ -146,7 +146,7 @@ func (g genericHMAC) verify(_ context.Context, in *incoming) (*webhook, error) {
 	hook := &webhook{reason: text(body, "reason", "message"), body: body}
 	isTimed := g.TimestampHeader != ""
 	if !isTimed {
-		// A time in another format than RFC 3339 can mean anything.
+		// A time in a format other than RFC 3339 would be ambiguous.
 		signedAt, err := time.Parse(time.RFC3339, text(body, "timestamp"))
 		at, isTimed = signedAt, err == nil
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
 
-// genericOIDC accepts any request with a token of one of its issuers that passes the validations of that issuer. The body is the same as
+// genericOIDC accepts any request with a token of one of its issuers that passes the validations for that issuer. The body is handled as
 // for generic.
 type genericOIDC struct {
 	providers map[string]*oidcProvider
 }
 
-// oidcProvider is an issuer and the requirements for its tokens.
+// oidcProvider is an issuer with the requirements for its tokens.
 type oidcProvider struct {
 	issuer      *issuer
 	audience    string
@@ -88,7 +88,7 @@ func newOIDCProvider(spec *v1alpha1.OIDCProvider, path string) (*oidcProvider, e
 
 func (v *genericOIDC) prove(ctx context.Context, in *incoming) (bool, error) {
 	token := bearer(in.header)
-	// The claim only selects the keys that must verify it. No requests are sent to a URL that is not in the spec.
+	// The claim only selects the keys that must verify the token. No requests are sent to a URL that is not in the spec.
 	provider, ok := v.providers[unverifiedIssuer(token)]
 	if !ok {
 		return false, fmt.Errorf(msgProviderBearer, errUnverified)
@@ -118,7 +118,7 @@ func (v *genericOIDC) verify(ctx context.Context, in *incoming) (*webhook, error
 	return hook, nil
 }
 
-// unverifiedIssuer returns the issuer in a token, which may be forged. It is empty if the token has none.
+// unverifiedIssuer returns the issuer in a token, which may be forged. It is empty if the token contains none.
 func unverifiedIssuer(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -131,7 +131,7 @@ func unverifiedIssuer(token string) string {
 	return text(object(payload), "iss")
 }
 
-// claimsOf returns the claims of a token that the issuer has signed for our audience and that is valid now.
+// claimsOf returns the claims of a token. The token must be signed by the issuer, intended for our audience, and currently valid.
 func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time) (map[string]any, error) {
 	keys := &keysAt{issuer: p.issuer, now: now}
 	verifier := oidc.NewVerifier(p.issuer.url, keys, &oidc.Config{
@@ -158,7 +158,7 @@ func (p *oidcProvider) claimsOf(ctx context.Context, token string, now time.Time
 	return claims, nil
 }
 
-// validate evaluates the variables in their order, and then all validations.
+// validate evaluates the variables in the order of the spec, and then all validations.
 func (p *oidcProvider) validate(ctx context.Context, claims map[string]any) error {
 	vars := map[string]any{}
 	data := map[string]any{"claims": claims, "vars": vars}

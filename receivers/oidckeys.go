@@ -18,16 +18,16 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// errKeys wraps neither errUnverified nor errMalformed, because the token may be valid and its sender must try again.
+// errKeys wraps neither errUnverified nor errMalformed, because the token may be valid and the sender must try again.
 var errKeys = errors.New(msgKeysUnavailable)
 
-// issuers has the issuers by URL. They stay when a spec changes.
+// issuers has the issuers by URL. They remain when a spec changes.
 var (
 	issuers   = lru.New(maxIssuers)
 	issuersMu sync.Mutex
 )
 
-// issuerOf returns the same issuer for the same URL.
+// issuerOf returns the issuer with a URL. It always returns the same issuer for the same URL.
 func issuerOf(url string) *issuer {
 	issuersMu.Lock()
 	defer issuersMu.Unlock()
@@ -41,7 +41,7 @@ func issuerOf(url string) *issuer {
 	return i
 }
 
-// issuer is an OpenID Connect issuer in a spec, with the keys that were fetched last.
+// issuer is an OpenID Connect issuer in a spec, with the keys that were last fetched.
 type issuer struct {
 	url    string
 	flight singleflight.Group
@@ -52,19 +52,19 @@ type issuer struct {
 	err    error
 }
 
-// keySet has the keys of an issuer and the time when they were requested.
+// keySet contains the keys of an issuer and the time when they were requested.
 type keySet struct {
 	keys    []jose.JSONWebKey
 	fetched time.Time
 }
 
-// youngerThan returns keys no older than maxAge. If necessary, it fetches them, with one request at a time, and not soon after a failed
-// one.
+// youngerThan returns keys that are no older than maxAge. If necessary, it fetches them. Only one request is in progress at a time, and
+// none is sent soon after a failed one.
 func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time.Time) (*keySet, error) {
 	if keys, ok, err := i.known(maxAge, now); ok {
 		return keys, err
 	}
-	// The fetch continues if its request is canceled, because others wait for the same keys.
+	// The fetch continues if its request is canceled, because other requests wait for the same keys.
 	done := i.flight.DoChan("", func() (any, error) {
 		if keys, ok, err := i.known(maxAge, now); ok {
 			return keys, err
@@ -94,7 +94,7 @@ func (i *issuer) youngerThan(ctx context.Context, maxAge time.Duration, now time
 func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	// Absolute ages, because now may be earlier if a clock without a monotonic reading was set back.
+	// Compare absolute ages, because now may be earlier if a clock without a monotonic reading was set back.
 	if i.keys != nil && now.Sub(i.keys.fetched).Abs() < maxAge {
 		return i.keys, true, nil
 	}
@@ -104,16 +104,16 @@ func (i *issuer) known(maxAge time.Duration, now time.Time) (*keySet, bool, erro
 	return nil, false, nil
 }
 
-// keysAt has the keys of an issuer for one token.
+// keysAt provides the keys of an issuer for one token.
 type keysAt struct {
 	issuer *issuer
 	now    time.Time
-	// err is the reason why there are no keys. It is stored, because the library converts returned errors to texts.
+	// err is the reason why there are no keys. It is stored here, because the library converts returned errors to text.
 	err error
 }
 
-// VerifySignature implements oidc.KeySet. If no key verifies the token, the keys are fetched once more, because the issuer may have a new
-// one.
+// VerifySignature implements oidc.KeySet. If no key verifies the token, the keys are fetched once more, because the issuer may have
+// published a new key.
 func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	jws, err := jose.ParseSignedCompact(token, joseAlgorithms)
 	if err != nil {
@@ -145,7 +145,7 @@ func (k *keysAt) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errors.New("no key verifies the token")
 }
 
-// joseAlgorithms are the algorithms of keys that an issuer can publish. none and HS* are not among them.
+// joseAlgorithms are the algorithms of keys that an issuer can publish. They exclude none and HS*.
 var joseAlgorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -159,8 +159,8 @@ func signingAlgorithms() []string {
 	return names
 }
 
-// oidcClient sends requests to issuers, as long as the context of a request permits. It bounds their responses, and follows no redirect to
-// another host than that of the spec or of its discovery document.
+// oidcClient sends requests to issuers, as long as the context of a request permits. It bounds the responses, and follows no redirect to
+// a host other than the host in the spec or in the discovery document.
 var oidcClient = &http.Client{
 	Transport: bounded{newTransport()},
 	CheckRedirect: func(request *http.Request, via []*http.Request) error {
@@ -193,8 +193,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fetchKeys gets the keys of an issuer from the URL in its discovery document. It does not return the errors of the library, because they
-// may contain parts of the response.
+// fetchKeys fetches the keys of an issuer from the URL in its discovery document. It does not return the errors of the library, because
+// they may contain parts of the response.
 func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, oidcClient), url)
 	var mismatch *oidc.IssuerMismatchError
@@ -220,7 +220,7 @@ func fetchKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// getKeys returns the public keys at a URL. It omits keys that are unsupported, not for signatures, or too long.
+// getKeys returns the public keys at a URL. It omits keys that are unsupported, too long, or not intended for signatures.
 func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -257,8 +257,8 @@ func getKeys(ctx context.Context, url string) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// tooLong returns whether a verification with a key takes longer than with usual ones. The author of a receiver chooses the issuer, and the
-// issuer chooses the key.
+// tooLong returns whether a key is so long that verification takes much longer than usual. The author of a receiver chooses the issuer,
+// and the issuer chooses the key.
 func tooLong(key *jose.JSONWebKey) bool {
 	public, ok := key.Key.(*rsa.PublicKey)
 	return ok && public.N.BitLen() > maxRSABits

@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	// errNoGate is for a Gate that does not exist or is being deleted.
+	// errNoGate is returned for a Gate that does not exist or is being deleted.
 	errNoGate = errors.New(msgNoGate)
-	// errUnavailable is for an API server that has not accepted the request in time.
+	// errUnavailable is returned if the API server has not accepted the request in time.
 	errUnavailable = errors.New(msgUnavailable)
 )
 
@@ -31,19 +31,19 @@ type gateRequest struct {
 	action     v1alpha1.RequestAction
 	by, reason string
 	window     *v1alpha1.Duration
-	// delivery identifies the webhook, empty if it may be repeated.
+	// delivery identifies the webhook, empty if the webhook may be repeated.
 	delivery string
-	// repeats is a delivery that must not be recorded already, empty if there is none.
+	// repeats is a delivery that must not have been recorded already, empty if there is none.
 	repeats string
 }
 
 // Gates writes requests on Gates.
 type Gates struct {
-	// Client reads from the API server and writes to it. Its rate limit is separate from that of the holds, so that senders cannot delay a
-	// hold.
+	// Client reads from the API server and writes to it. Its rate limit is separate from the rate limit of holds, so that senders cannot
+	// delay a hold.
 	client.Client
 	// Events emits events about webhooks that are refused because a user has closed the Gate, or because the record of webhooks cannot be
-	// read. Nil disables them.
+	// read. Nil disables these events.
 	Events record.EventRecorder
 
 	// writing serializes requests on one Gate, to avoid conflicts.
@@ -55,8 +55,8 @@ func NewGates(c client.Client) *Gates {
 	return &Gates{Client: c, writing: gateMutexes{gates: map[types.NamespacedName]*gateMutex{}}}
 }
 
-// request writes a request into the annotations of a Gate. It retries until the context ends, as long as a retry may help. Without an
-// error, the request is stored, and lacks is the number of missing approvals.
+// request writes a request into the annotations of a Gate. It retries until the context ends, as long as a retry may help. If it returns
+// no error, the request is stored, and lacks is the number of missing approvals.
 func (g *Gates) request(ctx context.Context, key types.NamespacedName, a gateRequest, now time.Time) (lacks int, err error) {
 	done, err := g.writing.take(ctx, key)
 	if err != nil {
@@ -190,7 +190,7 @@ func write(obj *v1alpha1.Gate, a gateRequest, now time.Time) error {
 	return nil
 }
 
-// cut bounds a text from a payload for an annotation and the log. The result is one line without control characters.
+// cut shortens a text from a payload for an annotation and the log. The result is one line without control characters.
 func cut(reason string) string {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// serialLimiter runs functions one after the other, in order, at a limited rate. It makes callers wait instead of refusing them, because
+// serialLimiter runs functions one after the other, in order, at a limited rate. Callers wait instead of being refused, because
 // unverified senders cannot be recognized yet.
 type serialLimiter struct {
 	running *semaphore.Weighted
 	rate    *rate.Limiter
 }
 
-// keyWork limits the most expensive operation that any client may cause: verifying a signature with the key of an issuer.
+// keyWork limits the most expensive operation that any client can trigger: verifying a signature with the key of an issuer.
 var keyWork = newSerialLimiter(keyWorkPerSecond)
 
 func newSerialLimiter(perSecond rate.Limit) *serialLimiter {
@@ -27,7 +27,7 @@ func (t *serialLimiter) do(ctx context.Context, f func()) error {
 	err := t.running.Acquire(ctx, 1)
 	if err == nil {
 		defer t.running.Release(1)
-		// Only one caller waits here at a time. If it gives up, those after it are not delayed.
+		// Only one caller waits here at a time. If it gives up, later callers are not delayed.
 		err = t.rate.Wait(ctx)
 	}
 	if err != nil {

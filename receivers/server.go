@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// NewServer returns a server for the receivers in a Table. The cache has all GateReceivers.
+// NewServer returns a server for the receivers in a Table. The cache contains all GateReceivers.
 func NewServer(addr string, handler http.Handler, table *Table, cache client.Reader) *endpoint.Server {
 	return &endpoint.Server{
 		Addr: addr, Serve: func(ctx context.Context, listener net.Listener) error { return Serve(ctx, listener, handler) },

@@ -18,11 +18,11 @@ const (
 
 const (
 	standardSecretPrefix = "whsec_"
-	// minStandardKeyBytes is the length of the shortest key that the specification allows.
+	// minStandardKeyBytes is the minimum length of a key according to the specification.
 	minStandardKeyBytes = 24
 )
 
-// signingKey returns the key in a secret of Standard Webhooks. The error does not quote the secret.
+// signingKey returns the key in a Standard Webhooks secret. The error does not quote the secret.
 func signingKey(secret string) ([]byte, error) {
 	encoded, found := strings.CutPrefix(secret, standardSecretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)
@@ -32,7 +32,7 @@ func signingKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// signingKeys returns the keys in secrets of Standard Webhooks. The key of an invalid secret is nil.
+// signingKeys returns the keys in Standard Webhooks secrets. The key of an invalid secret is nil.
 func signingKeys(secrets []string) (keys [][]byte, err error) {
 	for _, secret := range secrets {
 		key, wrong := signingKey(secret)
@@ -54,7 +54,7 @@ func verifyStandard(in *incoming, secrets []string) (delivery string, err error)
 	}
 	id, stamp := only(in.header, standardIDHeader), only(in.header, standardTimeHeader)
 	at, isTime := unixTime(stamp)
-	// An ID with a dot could include a part of the time or of the body, with the same signature.
+	// An ID with a dot could contain a part of the time or of the body, with the same signature.
 	isID := id != "" && !strings.Contains(id, ".")
 	keys, _ := signingKeys(secrets) // the key of a wrong secret is nil and never matches
 	if !matches(sha256.New, keys, sums, []byte(id+"."+stamp+"."), in.body) || !isTime || !isID {
@@ -63,8 +63,8 @@ func verifyStandard(in *incoming, secrets []string) (delivery string, err error)
 	return digestOf([]byte(standardIDHeader + "\x00" + id)), mustBeRecent(at, in.now)
 }
 
-// standardWebhooks accepts any request that is signed as Standard Webhooks specifies. In a JSON object, type is the event, and reason or
-// message is the reason.
+// standardWebhooks accepts any request that is signed as specified by Standard Webhooks. In a JSON object, the field type is the event,
+// and the field reason or message is the reason.
 type standardWebhooks struct{}
 
 func (standardWebhooks) verify(_ context.Context, in *incoming) (*webhook, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// Table has the GateReceivers that are ready to accept webhooks. Each replica has its own.
+// Table holds the GateReceivers that are ready to accept webhooks. Each replica has its own Table.
 type Table struct {
 	// Secrets reads from the API server, because Secrets are not cached.
 	Secrets client.Reader
@@ -30,8 +30,8 @@ func NewTable(secrets client.Reader) *Table {
 // Refused is an error that a retry cannot fix.
 type Refused = endpoint.Refused
 
-// Load makes a receiver ready and returns the path of its webhook, if it has one. The error is a Refused if the receiver or its Secret must
-// be changed first. After an error, the receiver opens no Gate.
+// Load makes a receiver ready and returns the path of its webhook, if it has one. The error is a Refused if the receiver or its Secret
+// must be changed first. After an error, the receiver opens no Gate.
 func (t *Table) Load(ctx context.Context, obj *v1alpha1.GateReceiver) (string, error) {
 	key := client.ObjectKeyFromObject(obj)
 	e, invalid := compile(obj)
@@ -71,7 +71,8 @@ func (t *Table) keep(e *entry) bool {
 	return t.Put(e.key, e, false) == ""
 }
 
-// bearersFor returns the receivers of type generic that have a token and a Gate, sorted by name. certain is false if there may be more.
+// bearersFor returns the receivers of type generic that have the given token and Gate, sorted by name. certain is false if there may be
+// more.
 func (t *Table) bearersFor(token string, gate types.NamespacedName) (found []*entry, certain bool) {
 	found, certain = t.FindBearers(token)
 	found = slices.DeleteFunc(found, func(e *entry) bool { return !slices.Contains(e.gatesFor(&webhook{}), gate) })
@@ -84,7 +85,7 @@ func pathsOf(key types.NamespacedName, tokens []string) []string {
 	obj := &v1alpha1.GateReceiver{}
 	obj.Name, obj.Namespace = key.Name, key.Namespace
 	if len(tokens) == 0 {
-		tokens = []string{""} // generic-oidc has none
+		tokens = []string{""} // generic-oidc has no tokens
 	}
 	paths := make([]string, len(tokens))
 	for i, token := range tokens {

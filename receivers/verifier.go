@@ -14,16 +14,16 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// incoming is a request that was read.
+// incoming is a request whose body has been read.
 type incoming struct {
 	path   string
 	header http.Header
 	body   []byte
 	// tokens and signingTokens are the current tokens of the receiver. Type generic-oidc has none.
 	tokens, signingTokens []string
-	// now is when the request was read.
+	// now is the time when the request was read.
 	now time.Time
-	// claims has the claims of the token after generic-oidc has verified them.
+	// claims are the claims of the token after generic-oidc has verified them.
 	claims map[string]any
 }
 
@@ -36,42 +36,42 @@ func (in *incoming) keys() []string {
 type webhook struct {
 	// event is compared with spec.events.
 	event string
-	// reason is the reason in the payload, empty if it has none.
+	// reason is the reason in the payload, empty if there is none.
 	reason string
-	// delivery identifies a webhook of its sender, empty if that is not possible. The same delivery is accepted only once in the replay
+	// delivery identifies a webhook of its sender, empty if it cannot be identified. The same delivery is accepted only once in the replay
 	// window.
 	delivery string
 	// repeats is a delivery that this webhook must not repeat, although the webhook itself is not recorded. It is set for a signed body
 	// without an identifier, because an attacker who has captured a recorded webhook could omit an unsigned header.
 	repeats string
-	// body is the JSON object in the request, as expressions read it.
+	// body is the JSON object in the request, in the form that expressions read.
 	body map[string]any
-	// claims has the claims of the token, for generic-oidc.
+	// claims are the claims of the token, for generic-oidc.
 	claims map[string]any
-	// gates are the entries of spec.gateRefs that the sender selects, nil for all.
+	// gates are the entries of spec.gateRefs selected by the sender, nil for all.
 	gates []string
 	// pathOnly is true if the path is the only proof of the sender. Proxies log paths, so such a webhook may close Gates, but not open them.
 	pathOnly bool
 }
 
-// A verifier verifies the sender of a request, and returns the content of the request. It does not depend on Gates.
+// verifier verifies the sender of a request, and returns the content of the request. It does not depend on Gates.
 type verifier interface {
-	// verify returns an error that wraps errUnverified if the sender is not verified. If the sender is verified, but the request is invalid,
-	// the error wraps errMalformed. The texts of both contain no token, no signature and no part of the body.
+	// verify returns an error that wraps errUnverified if the sender is not verified, or errMalformed if the sender is verified but the
+	// request is invalid. The texts of these errors contain no token, no signature and no part of the body.
 	verify(ctx context.Context, in *incoming) (*webhook, error)
 }
 
-// A headerVerifier is a verifier that can verify the sender from the headers alone.
+// headerVerifier is a verifier that can verify the sender from the headers alone.
 type headerVerifier interface {
 	verifier
-	// prove returns true if the headers verify the sender, and false if the body is needed, too. It returns the errors of verify.
+	// prove returns true if the headers verify the sender, and false if the body is also needed. It returns the same errors as verify.
 	prove(ctx context.Context, in *incoming) (bool, error)
 }
 
 var (
-	// errUnverified is for an unverified sender, for whom the response must be the same as for an unknown path.
+	// errUnverified is returned for an unverified sender. The response must be the same as for an unknown path.
 	errUnverified = errors.New(msgNotVerified)
-	// errMalformed is for a verified sender of an invalid request.
+	// errMalformed is returned for an invalid request from a verified sender.
 	errMalformed = errors.New("malformed")
 )
 
@@ -99,13 +99,13 @@ func verifierOf(spec *v1alpha1.GateReceiverSpec) (verifier, error) {
 	}
 }
 
-// equal compares two texts. Its time depends neither on the position of a difference nor on a difference of the lengths.
+// equal compares two texts. The time it takes depends neither on the position of a difference nor on the lengths.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// equalToAny compares a value with all secrets, so that the time does not reveal which one matches. An empty secret never matches.
+// equalToAny compares a value with all secrets, so that the time does not reveal which secret matches. An empty secret never matches.
 func equalToAny(value string, secrets []string) bool {
 	found := false
 	for _, secret := range secrets {
@@ -116,7 +116,7 @@ func equalToAny(value string, secrets []string) bool {
 	return found
 }
 
-// object returns the JSON object in a body. It is empty if the body is something else.
+// object returns the JSON object in a body. It is empty if the body is anything else.
 func object(body []byte) map[string]any {
 	fields, err := parseObject(body)
 	if err != nil || fields == nil {
@@ -125,7 +125,7 @@ func object(body []byte) map[string]any {
 	return fields
 }
 
-// text returns the first of the named fields that is a string and not blank, empty if there is none.
+// text returns the first of the named fields that is a non-blank string, empty if there is none.
 func text(fields map[string]any, names ...string) string {
 	for _, name := range names {
 		if value, ok := fields[name].(string); ok && strings.TrimSpace(value) != "" {
