@@ -109,7 +109,7 @@ func (f *approveFlags) check(kind kube.Kind) error {
 	return nil
 }
 
-// approveException prints an exception, approves it, and prints its state.
+// approveException prints an exception, approves it, and prints the state of the exception afterwards.
 func approveException(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	e, err := c.Exception(ctx, key)
 	if err != nil {
@@ -174,7 +174,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	return nil
 }
 
-// refusedApproval returns the error to print if the API server has refused an approval.
+// refusedApproval returns the error to print if the API server has rejected an approval.
 func refusedApproval(e *v1alpha1.GateException, err error) error {
 	a := kube.NewCall("patch", "gateexceptions", e.Namespace, e.Name, kube.ApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -190,7 +190,7 @@ func refusedApproval(e *v1alpha1.GateException, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// awaitExceptionApproval waits until the controller has counted the approval of the user, or returns why it does not count.
+// awaitExceptionApproval waits until the controller has counted the user's approval, or returns an error that says why it does not count.
 func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, e *v1alpha1.GateException, me string) error {
 	generation := e.Generation
 	return poll(ctx, t, func() (bool, error) {
@@ -207,7 +207,7 @@ func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Clust
 	})
 }
 
-// doesNotCount returns why the controller does not count the approvals of an exception, empty if it does.
+// doesNotCount returns why the controller does not count the approvals of an exception, empty if it counts them.
 func doesNotCount(e *v1alpha1.GateException) string {
 	for part := range strings.SplitSeq(describe.Condition(e.Status.Conditions, v1alpha1.ActiveCondition).Message, "; ") {
 		if strings.Contains(part, "do not count") {

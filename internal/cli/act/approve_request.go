@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-// gateApproverRole has the permissions to approve a request.
+// gateApproverRole is the role with the permissions to approve a request.
 const gateApproverRole = "gate-approver"
 
 // approveRequest prints the open request of a Gate that waits for approval, approves it, and prints the state of the Gate.
@@ -68,7 +68,7 @@ func requestID(r *v1alpha1.AcceptedRequest) string {
 	return r.AcceptedAt.UTC().Format(metav1.RFC3339Micro)
 }
 
-// requestToApprove returns the only request that waits for approval, or the one with the given ID.
+// requestToApprove returns the request with the given ID, or the only request that waits for approval if no ID is given.
 func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.AcceptedRequest, error) {
 	all := describe.LackingApproval(g, now)
 	var known []string
@@ -126,7 +126,7 @@ func requestApproval(g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, now time.Tim
 	return annotationPatch(map[string]string{v1alpha1.ApproveRequestedAtAnnotation: ledger.FormatRequestApproval(g, r, now)}, "")
 }
 
-// refusedRequestApproval returns the error to print if the API server has refused the approval of a request.
+// refusedRequestApproval returns the error to print if the API server has rejected the approval of a request.
 func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, gateApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -142,7 +142,7 @@ func refusedRequestApproval(g *v1alpha1.Gate, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// awaitRequestApproval waits until the controller has counted the approval of the user, and prints the state of the Gate.
+// awaitRequestApproval waits until the controller has counted the user's approval, and prints the state of the Gate.
 func awaitRequestApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, r *v1alpha1.AcceptedRequest, me string) error {
 	var found *v1alpha1.AcceptedRequest
 	if err := poll(ctx, t, func() (bool, error) {

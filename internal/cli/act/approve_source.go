@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
-// approveRevision prints a GatedSource, approves a revision of it, and prints its state.
+// approveRevision prints a GatedSource, approves one of its revisions, and prints the state of the GatedSource afterwards.
 func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key client.ObjectKey, f *approveFlags, now time.Time) error {
 	g, err := c.GatedSource(ctx, key)
 	if err != nil {
@@ -62,7 +62,7 @@ func approveRevision(ctx context.Context, t *term.Terminal, c *kube.Cluster, key
 	return f.out.PrintObject(t.Out, term.AsManifest(g, v1alpha1.GatedSourceKind))
 }
 
-// describeSource returns lines about the followed source, the pinned and the latest revision, and the approvals.
+// describeSource returns lines about the followed source, the pinned and latest revisions, and the approvals.
 func describeSource(g *v1alpha1.GatedSource, now time.Time) (lines [][2]string) {
 	add := func(name, format string, args ...any) {
 		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
@@ -108,7 +108,7 @@ func revisionApproval(g *v1alpha1.GatedSource, f *approveFlags, now time.Time) [
 	return annotationPatch(set, "")
 }
 
-// refusedRevision returns the error to print if the API server has refused the approval of a revision.
+// refusedRevision returns the error to print if the API server has rejected the approval of a revision.
 func refusedRevision(g *v1alpha1.GatedSource, err error) error {
 	a := kube.NewCall("patch", "gatedsources", g.Namespace, g.Name, kube.SourceApproverRole)
 	if !apierrors.IsForbidden(err) || !kube.IsPolicyDenial(err) {
@@ -120,7 +120,7 @@ func refusedRevision(g *v1alpha1.GatedSource, err error) error {
 	return errors.New(a.Denied("approve"))
 }
 
-// revisionApprover is the user who approved a revision, and the round.
+// revisionApprover is the user who approved a revision, with the round.
 type revisionApprover struct {
 	revision, by string
 	round        int64

@@ -33,7 +33,7 @@ type exceptionFlags struct {
 	periods                                []string
 	opens, closes, apply                   bool
 	dryRun                                 string
-	// zone is the time zone of periods. Empty means that of the Gate.
+	// zone is the time zone of periods. Empty means the time zone of the Gate.
 	zone string
 }
 
@@ -97,7 +97,7 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the exception, and nothing is created.")
 }
 
-// check returns an error if flags exclude each other, or if a required one is missing.
+// check returns an error if flags exclude each other, or if a required flag is missing.
 func (f *exceptionFlags) check() error {
 	switch {
 	case f.until == "" && f.lasts == "":
@@ -200,7 +200,7 @@ func create(ctx context.Context, c *kube.Cluster, e *v1alpha1.GateException, dry
 	return kube.NewCall("create", "gateexceptions", e.Namespace, "", "gate-exception-editor").Explain(err)
 }
 
-// describeNeededApprovals returns a sentence about the n approvals that an exception needs, with the command that approves it. n is 0 if
+// describeNeededApprovals returns a sentence about the n approvals that an exception needs, with the command to approve it. n is 0 if
 // unknown.
 func describeNeededApprovals(t *term.Terminal, e *v1alpha1.GateException, n int) string {
 	many := "approval"
@@ -210,8 +210,8 @@ func describeNeededApprovals(t *term.Terminal, e *v1alpha1.GateException, n int)
 	return fmt.Sprintf("it needs %s by others: %s approve exception/%s -n %s", many, t.Program, e.Name, e.Namespace)
 }
 
-// awaitException waits until the controller has reported on an exception, and prints its state. g is nil if the Gate could not be read.
-// inVain is why the exception has no effect, empty if it has one.
+// awaitException waits until the controller has reported on an exception, and prints the state of the exception. g is nil if the Gate
+// could not be read. inVain is the reason why the exception has no effect, empty if it has an effect.
 func awaitException(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, inVain string, now time.Time) error {
 	err := poll(ctx, t, func() (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
@@ -319,7 +319,7 @@ func (f *exceptionFlags) validity(now time.Time) (from, until time.Time, err err
 
 const longestName = 253
 
-// defaultName returns the default name of an exception: the name of its Gate and the start time.
+// defaultName returns the default name of an exception, which consists of the name of its Gate and the start time.
 func defaultName(gateName string, from time.Time) string {
 	suffix := from.UTC().Format("-20060102-150405")
 	return strings.TrimRight(gateName[:min(len(gateName), longestName-len(suffix))], "-.") + suffix

@@ -15,10 +15,10 @@ func exceptionTitle(e *v1alpha1.GateException) string {
 	return "gateexception " + e.Namespace + "/" + e.Name
 }
 
-// descriptionAnnotation is the annotation of Kubernetes for the purpose of an object.
+// descriptionAnnotation is the Kubernetes annotation for the purpose of an object.
 const descriptionAnnotation = "kubernetes.io/description"
 
-// exceptionAuthors returns the authors of an exception that the API server has recorded.
+// exceptionAuthors returns the authors of an exception, as recorded by the API server.
 func exceptionAuthors(e *v1alpha1.GateException) []string {
 	return strings.FieldsFunc(e.Annotations[v1alpha1.AuthorsAnnotation], func(r rune) bool { return r == '\n' })
 }
@@ -33,7 +33,8 @@ func exceptionApprovers(e *v1alpha1.GateException) (names []string) {
 	return names
 }
 
-// describeApprovals returns how many of the required approvals an exception has, and its state. g is nil if the Gate could not be read.
+// describeApprovals describes how many of the required approvals an exception has, and the state of the exception. g is nil if the Gate
+// could not be read.
 func describeApprovals(e *v1alpha1.GateException, g *v1alpha1.Gate, now time.Time) string {
 	has, wants := len(exceptionApprovers(e)), -1
 	if g != nil {

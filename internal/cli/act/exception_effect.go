@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// warnings returns warnings about an exception that has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty
-// if it has one or if that is unknown.
+// warnings returns warnings if an exception has no effect on a Gate, or only a partial effect. inVain is the reason why it has no effect,
+// empty if it has an effect or that is unknown.
 func (w plannedException) warnings(now time.Time) (doubts []string, inVain string) {
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
@@ -58,7 +58,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	return doubts, inVain
 }
 
-// describeCause describes a reason. It marks close periods that no open request can override.
+// describeCause describes the reason for a state. It marks close periods that no open request can override.
 func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	text := describe.Words(reason, by)
 	for i := range g.Spec.ClosePeriods {
@@ -69,8 +69,8 @@ func describeCause(g *v1alpha1.Gate, reason, by string) string {
 	return text
 }
 
-// uniformState returns the state in which an exception keeps the Gate throughout its validity. It returns false if there are several, or if
-// the schedule decides at times.
+// uniformState returns the state in which an exception keeps the Gate throughout its validity. It returns false if there is more than one
+// state, or if the schedule decides at some times.
 func uniformState(e *v1alpha1.GateException) (v1alpha1.State, bool) {
 	open, shut := e.Spec.OpenPeriods, e.Spec.ClosePeriods
 	switch {
@@ -90,8 +90,8 @@ func coversValidity(p *v1alpha1.Period, e *v1alpha1.GateException) bool {
 	return p.From != nil && p.Until != nil && p.From.Time().Equal(e.Spec.ValidFrom.Time) && p.Until.Time().Equal(e.Spec.ValidUntil.Time)
 }
 
-// checkEffect warns if an exception has no effect on a Gate, or only a partial one. inVain is why it has no effect, empty if it has one or
-// if that is unknown.
+// checkEffect warns if an exception has no effect on a Gate, or only a partial effect. inVain is the reason why it has no effect, empty
+// if it has an effect or that is unknown.
 func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, now time.Time) (inVain string, err error) {
 	others, err := kube.ExceptionsFor(ctx, c, g)
 	if err != nil {
@@ -114,7 +114,7 @@ func checkEffect(ctx context.Context, t *term.Terminal, c *kube.Cluster, g *v1al
 	return inVain, nil
 }
 
-// plannedException is an exception that has not been written yet, with its Gate, the other exceptions of the Gate and the calendars.
+// plannedException is an exception that has not been written yet, with its Gate, the other exceptions of the Gate, and the calendars.
 type plannedException struct {
 	gate      *v1alpha1.Gate
 	exception *v1alpha1.GateException

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// freezePrefix is the start of the reason in requests by freeze. The user name follows, because the API server removes a reason that
-// another user has given before, see config/policies.
+// freezePrefix is the prefix of the reason in requests made by freeze. The user name follows, because the API server removes a reason
+// that was given by another user before, see config/policies.
 const freezePrefix = "freeze by "
 
 // NewFreezeCommand returns the command freeze.
@@ -186,7 +186,7 @@ func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, resul
 	return nil
 }
 
-// splitByMode returns the Gates that enforce, and those with mode Audit.
+// splitByMode returns the Gates that enforce their decisions, and the Gates with mode Audit.
 func splitByMode(gates []*v1alpha1.Gate) (enforcing, audits []*v1alpha1.Gate) {
 	for _, g := range gates {
 		if g.Audits() {

@@ -1,4 +1,4 @@
-// Package act has the commands that open, close and approve.
+// Package act contains the commands that open, close and approve.
 package act
 
 import (

@@ -117,7 +117,7 @@ func mayPass(obj *unstructured.Unstructured) error {
 }
 
 // requestPass writes the request. With config/policies, the API server stamps the requester and the Gates. With config/policies-1.30, it
-// only checks the Gates and refuses a requester, so the request is repeated without one.
+// only checks the Gates and rejects a requester, so the request is repeated without a requester.
 func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	write := func(by string) error {
 		patch := annotationPatch(map[string]string{
@@ -136,7 +136,7 @@ func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstruc
 	return err
 }
 
-// followPass waits until the controller has granted the pass, or with --wait until the pass has ended. Then it prints the result.
+// followPass waits until the controller has granted the pass, or until the pass has ended with --wait. Then it prints the result.
 func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
 	what := explain.RefOf(obj).String()
 	deadline, granted := t.Clock.Now().Add(handlingTimeout), false

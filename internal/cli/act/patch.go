@@ -10,7 +10,7 @@ import (
 const (
 	// requestOwner is the field owner of requests.
 	requestOwner = client.FieldOwner("kubectl-gate")
-	// approvalOwner is the field owner of approvals. It must not own fields of the spec.
+	// approvalOwner is the field owner of approvals. It must not own any field of the spec.
 	approvalOwner = client.FieldOwner("kubectl-gate-approve")
 )
 
@@ -22,8 +22,8 @@ func patchOptions(owner client.FieldOwner, dryRun string) []client.PatchOption {
 	return []client.PatchOption{owner}
 }
 
-// annotationPatch returns a patch that sets annotations, and removes those whose value is empty. If version is not empty, the patch fails
-// if the object has another resource version.
+// annotationPatch returns a patch that sets annotations, and removes annotations whose value is empty. If version is not empty, the patch
+// fails if the object has another resource version.
 func annotationPatch(annotations map[string]string, version string) []byte {
 	values := make(map[string]any, len(annotations))
 	for name, value := range annotations {
@@ -42,5 +42,5 @@ func annotationPatch(annotations map[string]string, version string) []byte {
 	return raw
 }
 
-// lowerFirst returns a sentence with its first letter in lower case.
+// lowerFirst returns text with its first letter in lower case.
 func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }

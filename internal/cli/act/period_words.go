@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// describePeriod describes a period. of is the time zone of its object. Instants are formatted in zone.
+// describePeriod describes a period. of is the time zone of the object that contains the period. Instants are formatted in zone.
 func describePeriod(p *v1alpha1.Period, of v1alpha1.TimeZone, zone *time.Location) string {
 	text := ""
 	switch {

@@ -34,7 +34,7 @@ func readPeriods(texts []string) (periods []v1alpha1.Period, err error) {
 
 const periodForms = `write 22:00-05:00, "mon-fri 10:00-12:00" or "sat,sun 08:00-24:00"`
 
-// readDays parses days such as mon-fri or sat,sun, and returns them in the order of the week, from Monday.
+// readDays parses days such as mon-fri or sat,sun, and returns them in weekday order, starting on Monday.
 func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 	var on [7]bool
 	for part := range strings.SplitSeq(text, ",") {
@@ -61,7 +61,7 @@ func readDays(text string) (days []v1alpha1.DayOfWeek, err error) {
 	return days, nil
 }
 
-// parseDay returns the number of a day from at least the first three letters of its name, or -1 if there is no such day.
+// parseDay returns the number of a day, or -1 if there is no such day. At least the first three letters of its name are required.
 func parseDay(text string) int {
 	if len(text) < 3 {
 		return -1

@@ -7,13 +7,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// ineffectiveError is the error if a request was made, but the Gate does not have the requested state.
+// ineffectiveError is returned if a request was made, but the Gate does not have the requested state.
 type ineffectiveError string
 
 func (e ineffectiveError) Error() string { return string(e) }
 
 const (
-	// handlingTimeout bounds how long to wait until the controller has handled a request. Usually that takes milliseconds, unless the
+	// handlingTimeout bounds how long to wait until the controller has handled a request. This usually takes milliseconds, unless the
 	// controller is busy or starting.
 	handlingTimeout = 15 * time.Second
 	pollInterval    = 50 * time.Millisecond

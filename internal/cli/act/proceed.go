@@ -53,7 +53,7 @@ reached another wave in the meantime, nothing happens. You need the verb open, w
 	return cmd
 }
 
-// proceeding has the parameters of proceed.
+// proceeding contains the parameters of proceed.
 type proceeding struct {
 	now            time.Time
 	reason, dryRun string
@@ -61,7 +61,7 @@ type proceeding struct {
 	value string
 }
 
-// runProceed continues the release of a Gate, and prints its state.
+// runProceed continues the release of a Gate, and prints the state of the release afterwards.
 func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name string, p *proceeding) error {
 	g, err := c.Gate(ctx, name)
 	if err != nil {
@@ -97,7 +97,7 @@ func runProceed(ctx context.Context, t *term.Terminal, c *kube.Cluster, name str
 	return awaitProceed(ctx, t, c, g, p)
 }
 
-// mayProceed returns an error if a Gate has no release to continue.
+// mayProceed returns an error if a Gate has no release that can be continued.
 func mayProceed(g *v1alpha1.Gate) error {
 	release := g.Status.Release
 	switch {
@@ -151,7 +151,7 @@ func (p *proceeding) patch(by, version string) []byte {
 	}, version)
 }
 
-// refusedProceed returns the error to print if the API server has refused to continue a release.
+// refusedProceed returns the error to print if the API server has rejected the request to continue a release.
 func refusedProceed(g *v1alpha1.Gate, err error) error {
 	a := kube.NewCall("patch", "gates", g.Namespace, g.Name, "gate-opener")
 	switch {

@@ -58,7 +58,7 @@ func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobr
 	return cmd
 }
 
-// add adds the flags that all commands with requests share.
+// add adds the flags that all commands that send requests have in common.
 func (f *requestFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.Selector, "selector", "l", "", "All gates with these labels, instead of names.")
 	cmd.Flags().BoolVarP(&f.All, "all-namespaces", "A", false, "All gates in all namespaces, or those that match --selector.")
@@ -79,7 +79,7 @@ type request struct {
 	emergency bool
 	// lasts is true if the user has set a duration instead of an end. unlimited is true for a close request without an end.
 	lasts, unlimited bool
-	// withdraws is true if the request only ends requests for the opposite action. ends has these requests, and words describes them.
+	// withdraws is true if the request only ends requests for the opposite action. ends lists these requests, and words describes them.
 	withdraws bool
 	words     string
 	ends      []v1alpha1.AcceptedRequest
@@ -127,7 +127,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 	return r, nil
 }
 
-// maxDistance bounds how far ahead a request may start and how long it may last. The controller has the same bound.
+// maxDistance bounds how far ahead a request may start and how long it may last. The controller has the same limit.
 const maxDistance = 366 * 24 * time.Hour
 
 // value returns the value of the annotation for the request.
@@ -145,8 +145,8 @@ func (r *request) value() string {
 }
 
 // forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at whole seconds,
-// unless the Gate has had a request since then. If the Gate has already handled the same value, the time moves by microseconds, so that the
-// request is not ignored.
+// unless the Gate has had a request since then. If the Gate has already handled the same value, the time is moved by microseconds, so
+// that the request is not ignored.
 func (r *request) forGate(g *v1alpha1.Gate) *request {
 	own := *r
 	second := r.at.Truncate(time.Second)
@@ -167,7 +167,7 @@ func (r *request) forGate(g *v1alpha1.Gate) *request {
 	return &own
 }
 
-// limited returns a warning that spec.window ends the request earlier than the user may expect, empty if it does not.
+// limited returns a warning if spec.window ends the request earlier than the user may expect, otherwise an empty text.
 func (r *request) limited(g *v1alpha1.Gate) string {
 	window := g.Spec.Window
 	switch {
@@ -206,7 +206,7 @@ func (r *request) description() string {
 	return text
 }
 
-// requestFunc returns the request for a Gate. It returns a skipError if the Gate needs none. Other errors are failures.
+// requestFunc returns the request for a Gate. It returns a skipError if no request is needed. Other errors are failures.
 type requestFunc func(*v1alpha1.Gate) (*request, error)
 
 // skipError is the reason why a Gate needs no request.
@@ -214,7 +214,7 @@ type skipError string
 
 func (e skipError) Error() string { return string(e) }
 
-// requestGates sends a request to Gates and prints the state of each afterwards.
+// requestGates sends a request to each Gate, and prints the state of each Gate afterwards.
 func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, newRequest requestFunc) ([]result, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -294,7 +294,7 @@ type result struct {
 	err     error
 }
 
-// maxParallelRequests bounds concurrent requests, because an emergency may affect thousands of Gates.
+// maxParallelRequests bounds the number of concurrent requests, because an emergency may affect thousands of Gates.
 const maxParallelRequests = 16
 
 // requestAll sends all requests. It stores the errors in the results.
@@ -313,7 +313,7 @@ func requestAll(ctx context.Context, t *term.Terminal, c *kube.Cluster, f *reque
 	_ = group.Wait() // the errors are in the results
 }
 
-// explain returns the error to print if the API server has refused the request.
+// explain returns the error to print if the API server has rejected the request.
 func (r *result) explain(err error) error {
 	a := kube.NewCall("patch", "gates", r.gate.Namespace, r.gate.Name, "gate-opener")
 	switch {
@@ -336,8 +336,8 @@ func requestAnnotation(action v1alpha1.RequestAction) string {
 	return v1alpha1.OpenRequestedAtAnnotation
 }
 
-// patch returns the patch for the request. It removes the reason of the previous request. It fails if the Gate has changed since it was
-// read, because a newer version may have a request that must be withdrawn or must not be replaced.
+// patch returns the patch for the request. It removes the reason of the previous request. The patch fails if the Gate has changed since
+// it was read, because a newer version may contain a request that must be withdrawn or must not be replaced.
 func (r *request) patch(by, version string) []byte {
 	requestedBy, reason := v1alpha1.OpenRequestedByAnnotation, v1alpha1.OpenReasonAnnotation
 	if r.action == v1alpha1.RequestClose {

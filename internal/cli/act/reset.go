@@ -49,8 +49,8 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 	return cmd
 }
 
-// withdraw returns the request that withdraws the requests in force of a Gate, or the planned and waiting ones if none is in force. It
-// returns nil if there are none. Requests that the controller has not handled yet count, too.
+// withdraw returns the request that withdraws the requests of a Gate that are in force. If none is in force, it withdraws the planned and
+// waiting requests. It returns nil if there are no requests. Requests that the controller has not handled yet also count.
 func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	g = g.DeepCopy()
 	gate.ApplyRequests(g, ledger.Stamped, now) // without stamps, a request that needs approvals only waits
@@ -82,7 +82,7 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	return r
 }
 
-// describeWithdrawn describes a request: action, requester and reason.
+// describeWithdrawn describes a request by its action, requester and reason.
 func describeWithdrawn(a v1alpha1.AcceptedRequest) string {
 	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "an unknown user"))
 	if a.Message != "" {

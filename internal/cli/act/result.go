@@ -92,7 +92,7 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	return nil
 }
 
-// missingApprovals returns how many other users must approve a request, and how, empty if none must.
+// missingApprovals returns how many other users must approve a request, and how, empty if no approval is missing.
 func (r *result) missingApprovals(now time.Time) string {
 	for _, a := range describe.LackingApproval(r.gate, now) {
 		if a.Action == r.request.action && a.RequestedAt.Time.Equal(r.request.at) {
@@ -148,7 +148,7 @@ func isSettling(r *result, now time.Time) bool {
 		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
 }
 
-// describeGate returns the state of a Gate, its reason and its end in one line. The state may last longer than the request.
+// describeGate returns the state of a Gate, the reason, and the end of the state in one line. The state may last longer than the request.
 func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	text := fmt.Sprintf("%s, %s", t.PaintState(describe.State(g)), describe.Reason(g))
 	next := g.Status.NextTransition
@@ -165,7 +165,7 @@ func describeGate(t *term.Terminal, g *v1alpha1.Gate, now time.Time) string {
 	return text
 }
 
-// requestEnd returns the end of the requests that determine the state of a Gate, zero if one of them has none. It returns false if no
+// requestEnd returns the end of the requests that determine the state of a Gate, zero if one of them has no end. It returns false if no
 // request determines the state.
 func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool) {
 	if ledger.DecidedBy(g, now) == nil {
@@ -183,7 +183,7 @@ func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool)
 	return end, true
 }
 
-// refusalReason returns why the controller has refused a request, empty if it has not.
+// refusalReason returns why the controller has refused a request, empty if it has not refused it.
 func refusalReason(g *v1alpha1.Gate, r *request) string {
 	for _, e := range g.Status.History {
 		unreadable := e.RequestedAt == nil && e.Refused != "" && !e.At.Time.Before(r.at.Truncate(time.Second))

@@ -17,8 +17,8 @@ import (
 
 var errUnhandled = errors.New("not requested: the controller has not handled an earlier request yet, and this one would replace it; is it running? For details: kubectl gate check")
 
-// awaitHandled waits until a request may replace the one in the annotation of its Gate, because the controller has handled that one. It
-// does not wait if an admission policy keeps that one. It returns whether the Gate was read again.
+// awaitHandled waits until a request may replace the previous one in the annotation of its Gate, because the controller has handled the
+// previous request. It does not wait if an admission policy keeps the previous request. It returns whether the Gate was read again.
 func awaitHandled(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *result, by string) (again bool, err error) {
 	if !ledger.IsUnhandled(r.gate, r.request.action) {
 		return false, nil

@@ -52,7 +52,7 @@ func waitForTargets(ctx context.Context, t *term.Terminal, c *kube.Cluster, time
 	return printSettled(t, results)
 }
 
-// describeProgress describes how many of total targets have reached the desired state, or that a planned request has not begun.
+// describeProgress describes how many targets out of total have reached the desired state, or that a planned request has not begun.
 func describeProgress(results []result, sum, total int64, now time.Time) string {
 	for _, r := range results {
 		if r.request != nil && r.err == nil && r.request.planned && now.Before(r.request.at) {
@@ -62,8 +62,8 @@ func describeProgress(results []result, sum, total int64, now time.Time) string 
 	return fmt.Sprintf("%d of %d targets have reached the desired state", sum, total)
 }
 
-// progressOf returns how many targets of a Gate have reached the desired state (done), of how many (total). settled is true if the request
-// has taken full effect.
+// progressOf returns the number of targets of a Gate that have reached the desired state (done), and the number of all targets (total).
+// settled is true if the request has taken full effect.
 func progressOf(g *v1alpha1.Gate, r *request, now time.Time) (done, total int64, settled bool) {
 	counts := g.Status.Targets
 	if counts == nil {
@@ -101,7 +101,7 @@ func printSettled(t *term.Terminal, results []result) error {
 	return nil
 }
 
-// progressBar shows progress on standard error. It does nothing unless that is a terminal.
+// progressBar shows progress on standard error. It does nothing unless standard error is a terminal.
 type progressBar struct {
 	t     *term.Terminal
 	shown bool
