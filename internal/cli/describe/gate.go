@@ -1,4 +1,4 @@
-// Package describe puts the status of a Gate into words. It is pure.
+// Package describe describes the status of a Gate in words. It is pure.
 package describe
 
 import (
@@ -23,7 +23,7 @@ func LackingApproval(g *v1alpha1.Gate, now time.Time) []v1alpha1.AcceptedRequest
 	return slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool { return ledger.Lacks(g, &r) == 0 })
 }
 
-// ToApprove returns how many open requests of a Gate wait for approval, empty if none does.
+// ToApprove describes how many open requests of a Gate wait for approval, empty if there are none.
 func ToApprove(g *v1alpha1.Gate, now time.Time) string {
 	all := slices.DeleteFunc(LackingApproval(g, now), func(r v1alpha1.AcceptedRequest) bool { return r.State != v1alpha1.RequestWaiting })
 	if len(all) == 0 {
@@ -32,7 +32,7 @@ func ToApprove(g *v1alpha1.Gate, now time.Time) string {
 	return format.Count(len(all), "request") + " to approve"
 }
 
-// Condition returns the condition of a type. It is empty if there is none.
+// Condition returns the condition of a type. It is empty if there is no such condition.
 func Condition(conditions []metav1.Condition, of string) metav1.Condition {
 	if c := meta.FindStatusCondition(conditions, of); c != nil {
 		return *c
