@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Calendars returns the calendars of Gates. A calendar whose ConfigMap does not exist or cannot be read is invalid, as for the controller.
-// The error is that of the first ConfigMap that exists but cannot be read.
+// Calendars returns the calendars of Gates. A calendar whose ConfigMap does not exist or cannot be read is invalid, as for the
+// controller. The error refers to the first ConfigMap that exists but cannot be read.
 func Calendars(ctx context.Context, c *Cluster, now time.Time, gates ...*v1alpha1.Gate) (timetable.Calendars, error) {
 	set := preview.FromCluster(gates, nil)
 	err := AddConfigMaps(ctx, c, set, set.ConfigMaps())
@@ -59,7 +59,7 @@ func readConfigMap(ctx context.Context, c *Cluster, name preview.ConfigMap) (*ti
 	return files, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, files)
 }
 
-// PreviewSet returns a set with Gates of a cluster and their exceptions. If the exceptions cannot be listed, it omits them and prints a
+// PreviewSet returns a set of Gates of a cluster and their exceptions. If the exceptions cannot be listed, it omits them and prints a
 // warning.
 func PreviewSet(ctx context.Context, t *term.Terminal, c *Cluster, gates []*v1alpha1.Gate) *preview.Set {
 	set, _ := PreviewSetAndExceptions(ctx, t, c, gates)

@@ -24,7 +24,7 @@ func DiscoveryCall(resource string) Call {
 	return Call{verb: "get", resource: resource, name: resource, Role: "system:discovery"}
 }
 
-// NoCluster returns the error to print if a cluster cannot be reached.
+// NoCluster returns the error to print if the cluster cannot be reached.
 func NoCluster(err error) error {
 	var address *url.Error
 	if clientcmd.IsEmptyConfig(err) {
@@ -52,7 +52,7 @@ func NewCall(verb, resource, namespace, name, role string) Call {
 	return Call{verb, resource, namespace, name, role}
 }
 
-// explainedError is an error of the API server with another message.
+// explainedError is an error of the API server with a different message.
 type explainedError struct {
 	error
 	cause error
@@ -63,7 +63,7 @@ func (w explainedError) Unwrap() error { return w.cause }
 // VerbEmergency is the verb that permits a user to open Gates without the required approvals.
 const VerbEmergency = "emergency"
 
-// Denied returns the message that the user lacks a verb.
+// Denied returns a message that says that the user lacks a verb.
 func (a Call) Denied(verb string) string {
 	in := ""
 	if a.namespace != "" {
@@ -76,7 +76,7 @@ func (a Call) Denied(verb string) string {
 	return fmt.Sprintf("you may not %s%s: that needs the verb %q, which the ClusterRole %s has", act, in, verb, a.Role)
 }
 
-// Explain returns an error of the API server in terms of the command: which permission the user lacks, which kind the cluster lacks, or
+// Explain explains an error of the API server in terms of the command: which permission the user lacks, which kind is not installed, or
 // that the cluster does not respond. It returns other errors unchanged.
 func (a Call) Explain(err error) error {
 	var network net.Error
@@ -116,7 +116,7 @@ func notFound(ctx context.Context, c *Cluster, kind schema.GroupVersionKind, key
 	return NotFoundError(fmt.Sprintf("%s; %s shows all", text, all))
 }
 
-// nearest returns the most similar name, or otherwise one that contains name. It is empty if there is none.
+// nearest returns the most similar name, or otherwise a name that contains name. It is empty if there is none.
 func nearest(name string, names []string) string {
 	best, least := "", 1+max(2, len(name)/3)
 	sorted := slices.Sorted(slices.Values(names))
@@ -136,7 +136,7 @@ func IsPolicyDenial(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "denied request:")
 }
 
-// denied matches what precedes the message of an admission policy.
+// denied matches the text before the message of an admission policy.
 var denied = regexp.MustCompile(`(?s)^.*denied request: (user \S+)?`)
 
 // DenialMessage returns the message of an admission policy, rewritten to address the user.

@@ -1,4 +1,4 @@
-// Package kube connects commands to a cluster. It has the reads, scopes, names and error messages that commands share.
+// Package kube connects commands to a cluster. It contains the reads, scopes, names and error messages that commands share.
 package kube
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Factory has the global flags, and connects to the cluster.
+// Factory contains the global flags, and connects to the cluster.
 type Factory struct {
 	*term.Terminal
 	Flags *genericclioptions.ConfigFlags
@@ -25,7 +25,7 @@ type Factory struct {
 	SuspendKinds []string
 }
 
-// Connect connects to the cluster and reads the clock, as most commands do first.
+// Connect connects to the cluster and reads the clock, which most commands do first.
 func (k *Factory) Connect() (c *Cluster, now time.Time, err error) {
 	if now, err = k.Now(); err != nil {
 		return nil, now, err
@@ -34,7 +34,7 @@ func (k *Factory) Connect() (c *Cluster, now time.Time, err error) {
 	return c, now, err
 }
 
-// Cluster returns a client for the cluster that the flags name. It sends no request yet.
+// Cluster returns a client for the cluster selected by the flags. It does not send a request yet.
 func (k *Factory) Cluster() (*Cluster, error) {
 	namespace, _, err := k.Flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -57,7 +57,8 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: k.Warn}, nil
 }
 
-// UseKinds registers the kinds that Gates hold in addition to the built-in ones: those in the flag, or otherwise those of controllers.
+// UseKinds registers the kinds that Gates hold in addition to the built-in kinds. They come from the flag, or from the controllers if the flag
+// is not set.
 func (k *Factory) UseKinds(controllers []check.Controller) error {
 	if len(k.SuspendKinds) > 0 {
 		added, err := target.ParseKinds(k.SuspendKinds)

@@ -19,20 +19,21 @@ type Kind struct {
 	Word, Kind string
 }
 
-// The kinds that arguments name.
+// The kinds that can be used in arguments.
 var (
 	GateKind      = Kind{"gate", v1alpha1.GateKind}
 	ExceptionKind = Kind{"exception", v1alpha1.GateExceptionKind}
 	SourceKind    = Kind{"source", v1alpha1.GatedSourceKind}
 )
 
-// is returns whether a text means the kind: its word, its kind, its resource, or the resource with the group, as -o name prints it.
+// is returns whether a text refers to the kind. The text may be its word, its kind, its resource, or the resource with the group, as
+// printed by -o name.
 func (k Kind) is(text string) bool {
 	text, lower := strings.ToLower(strings.TrimSuffix(text, "."+api.Group)), strings.ToLower(k.Kind)
 	return slices.Contains([]string{k.Word, lower, lower + "s"}, text)
 }
 
-// splitName splits [KIND/][NAMESPACE/]NAME. If there are two parts, isKind returns whether the first one is a kind. Otherwise, it is a
+// splitName splits [KIND/][NAMESPACE/]NAME. If there are two parts, the first one is a kind if isKind returns true for it, otherwise a
 // namespace.
 func splitName(arg string, isKind func(string) bool) (kind, namespace, name string, err error) {
 	parts := strings.Split(arg, "/")
@@ -49,7 +50,7 @@ func splitName(arg string, isKind func(string) bool) (kind, namespace, name stri
 	return "", "", parts[0], nil
 }
 
-// ParseName parses the name of an object of one of the accepted kinds. A name without a kind is the name of a Gate.
+// ParseName parses the name of an object of one of the accepted kinds. A name without a kind refers to a Gate.
 func ParseName(arg, namespace string, accepted ...Kind) (Kind, client.ObjectKey, error) {
 	kind, in, name, err := splitName(arg, isAnyKind)
 	if err != nil {
@@ -69,7 +70,7 @@ func ParseName(arg, namespace string, accepted ...Kind) (Kind, client.ObjectKey,
 	return found, client.ObjectKey{Namespace: namespace, Name: name}, nil
 }
 
-// isAnyKind returns whether a text before a slash is a kind rather than a namespace, even if no command accepts it.
+// isAnyKind returns whether a text before a slash is a kind rather than a namespace, even if no command accepts that kind.
 func isAnyKind(text string) bool {
 	lower := strings.ToLower(text)
 	return slices.ContainsFunc([]Kind{GateKind, ExceptionKind, SourceKind}, func(k Kind) bool { return k.is(text) }) ||
@@ -105,7 +106,7 @@ func wordsIn(kinds []Kind) []string {
 	return words
 }
 
-// ParseObjectName parses KIND/[NAMESPACE/]NAME or KIND NAME, where the kind can be any.
+// ParseObjectName parses KIND/[NAMESPACE/]NAME or KIND NAME, for any kind.
 func ParseObjectName(args []string) (kind, namespace, name string, err error) {
 	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
 		args = []string{args[0] + "/" + args[1]}

@@ -18,13 +18,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Objects reads objects of the kinds that Gates can hold. It omits resources that the user may not list, and records them.
+// Objects reads objects of the kinds that Gates can hold. It omits resources that the user is not permitted to list, and records them.
 type Objects struct {
 	Cluster *Cluster
 	Mapper  meta.RESTMapper
-	// Refused are the resources that the user may not list, by namespace.
+	// Refused lists the resources that the user is not permitted to list, by namespace.
 	Refused map[string][]string
-	// ListsRead counts the lists that were read, except those of our own kinds.
+	// ListsRead counts the lists that were read, except lists of our own kinds.
 	ListsRead int
 	// Deployed are the controllers of the cluster, empty if unknown.
 	Deployed []check.Controller
@@ -32,7 +32,7 @@ type Objects struct {
 	kindsUnknown bool
 }
 
-// Installed returns the kinds that Gates can hold and that the cluster has.
+// Installed returns the kinds that Gates can hold and that are installed in the cluster.
 func (o *Objects) Installed() ([]*meta.RESTMapping, error) {
 	var kinds []*meta.RESTMapping
 	for _, adapter := range target.All() {
@@ -48,7 +48,7 @@ func (o *Objects) Installed() ([]*meta.RESTMapping, error) {
 	return kinds, nil
 }
 
-// Each calls a function with each object of a kind in a namespace, page by page.
+// Each calls a function for each object of a kind in a namespace, page by page.
 func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, selector string, do func(*unstructured.Unstructured)) error {
 	list := &unstructured.UnstructuredList{}
 	opts := &client.ListOptions{Namespace: namespace, Limit: 500, Raw: &metav1.ListOptions{LabelSelector: selector}}
@@ -62,7 +62,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 				o.Refused[namespace] = append(o.Refused[namespace], resource)
 			}
 			return nil
-		case meta.IsNoMatchError(err), IsUnknownResource(err): // it existed when discovery was cached
+		case meta.IsNoMatchError(err), IsUnknownResource(err): // the kind existed when discovery was cached
 			return nil
 		case err != nil:
 			return NewCall("list", resource, namespace, "", "view").Explain(err)
@@ -80,7 +80,7 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 	}
 }
 
-// Denied returns a line with the resources that the user may not list, empty if there are none.
+// Denied returns a line with the resources that the user is not permitted to list, empty if there are none.
 func (o *Objects) Denied() string {
 	var parts []string
 	for namespace, resources := range o.Refused {
@@ -97,7 +97,7 @@ func (o *Objects) Denied() string {
 	return fmt.Sprintf("you may not list %s: that needs the verb \"list\", which the ClusterRole view has", strings.Join(parts, " and "))
 }
 
-// Find returns the mapping for the name of a kind or resource, or a short name such as ks.
+// Find returns the mapping for the name of a kind or resource, or for a short name such as ks.
 func (o *Objects) Find(name string) (*meta.RESTMapping, error) {
 	versioned, resource := schema.ParseResourceArg(strings.ToLower(name))
 	wanted := []schema.GroupVersionResource{resource.WithVersion("")}
@@ -142,7 +142,7 @@ func KindNames() []string {
 	return names
 }
 
-// unknownKind returns the error for a kind that the cluster does not have. It suggests a similar name.
+// unknownKind returns the error for a kind that is not installed in the cluster. It suggests a similar name.
 func (o *Objects) unknownKind(name string) error {
 	lower := strings.TrimSuffix(strings.ToLower(name), "s")
 	byLower := map[string]string{}

@@ -39,7 +39,7 @@ func ObjectNames(ctx context.Context, c *Cluster, namespace string, kind schema.
 	return names, err
 }
 
-// manyNamespaces is the number of namespaces above which one list of all namespaces is cheaper than a list of each.
+// manyNamespaces is the number of namespaces above which one list of all namespaces is cheaper than one list per namespace.
 const manyNamespaces = 5
 
 // Exceptions returns the GateExceptions of namespaces.
@@ -97,7 +97,7 @@ func ExceptionsFor(ctx context.Context, c *Cluster, g *v1alpha1.Gate) ([]*v1alph
 // controllerNamespace is the namespace of the controller in config/default.
 const controllerNamespace = "gating-system"
 
-// VerdictScope returns what decides which objects Gates govern: the labels of namespaces, and the namespace of the controller. Each
+// VerdictScope returns the labels of namespaces and the namespace of the controller, which determine which objects Gates govern. Each
 // namespace is read at most once, and only if a Gate selects namespaces by labels.
 func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 	read := map[string]map[string]string{}
@@ -118,8 +118,8 @@ func (c *Cluster) VerdictScope(ctx context.Context) verdict.Scope {
 // FullName returns the namespace and the name of a Gate.
 func FullName(g *v1alpha1.Gate) string { return g.Namespace + "/" + g.Name }
 
-// CurrentUser returns the user name according to the API server, empty if the API server does not return it. With config/policies, the API
-// server writes the name itself.
+// CurrentUser returns the user name according to the API server, empty if the API server does not return it. With config/policies, the
+// API server itself writes the name.
 func CurrentUser(ctx context.Context, c *Cluster) string {
 	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	if err := c.Create(ctx, review); err != nil {

@@ -26,7 +26,7 @@ type Scope struct {
 	StatusSelector string
 }
 
-// EachGate calls a function with each Gate of a scope, page by page, to bound the memory.
+// EachGate calls a function for each Gate of a scope, page by page, to bound the memory.
 func (c *Cluster) EachGate(ctx context.Context, sc Scope, do func(*v1alpha1.Gate)) error {
 	namespace := c.Namespace
 	if sc.All {
@@ -53,7 +53,7 @@ func (c *Cluster) EachGate(ctx context.Context, sc Scope, do func(*v1alpha1.Gate
 	}
 }
 
-// Gates returns the Gates that a scope names, or all that match it if it names none.
+// Gates returns the Gates that a scope names, or all Gates that match the scope if it names none.
 func (c *Cluster) Gates(ctx context.Context, sc Scope) (gates []*v1alpha1.Gate, err error) {
 	if len(sc.Names) == 0 {
 		err := c.EachGate(ctx, sc, func(g *v1alpha1.Gate) { gates = append(gates, g) })
@@ -71,7 +71,7 @@ func (c *Cluster) Gates(ctx context.Context, sc Scope) (gates []*v1alpha1.Gate, 
 	return gates, nil
 }
 
-// Gate returns the Gate that an argument names.
+// Gate returns the Gate named by an argument.
 func (c *Cluster) Gate(ctx context.Context, arg string) (*v1alpha1.Gate, error) {
 	_, key, err := ParseName(arg, c.Namespace, GateKind)
 	if err != nil {
@@ -90,14 +90,14 @@ func (c *Cluster) GateAt(ctx context.Context, key client.ObjectKey) (*v1alpha1.G
 	return g, NewCall("get", "gates", key.Namespace, key.Name, c.Role).Explain(err)
 }
 
-// AddScopeFlags adds the flags that choose Gates.
+// AddScopeFlags adds the flags that select Gates.
 func AddScopeFlags(cmd *cobra.Command, sc *Scope) {
 	cmd.Flags().BoolVarP(&sc.All, "all-namespaces", "A", false, "The gates of all namespaces.")
 	cmd.Flags().StringVarP(&sc.Selector, "selector", "l", "", "Only gates with these labels, such as team=payments,tier!=test.")
 	cmd.Flags().StringVar(&sc.StatusSelector, "status-selector", "", "Only gates with this condition, such as ready=false or opened=true.")
 }
 
-// NoneMessage returns the message that the scope has no Gates.
+// NoneMessage returns the message for a scope without Gates.
 func (sc Scope) NoneMessage(namespace string) string {
 	if sc.Selector != "" || sc.StatusSelector != "" {
 		return "No gate matches."
@@ -105,7 +105,7 @@ func (sc Scope) NoneMessage(namespace string) string {
 	return NoGatesMessage(namespace, sc.All)
 }
 
-// NoGatesMessage returns the message that a namespace, or the cluster, has no Gates.
+// NoGatesMessage returns the message for a namespace, or a cluster, without Gates.
 func NoGatesMessage(namespace string, all bool) string {
 	if all {
 		return "There are no gates."
@@ -113,8 +113,8 @@ func NoGatesMessage(namespace string, all bool) string {
 	return fmt.Sprintf("There are no gates in namespace %q. Add -A for all namespaces.", namespace)
 }
 
-// StatusSelector returns a filter for Gates with a condition, such as ready=false. A missing condition is unknown. An empty text matches
-// all Gates.
+// StatusSelector returns a filter for Gates with a condition, such as ready=false. A missing condition counts as unknown. An empty text
+// matches all Gates.
 func StatusSelector(text string) (func(*v1alpha1.Gate) bool, error) {
 	if text == "" {
 		return func(*v1alpha1.Gate) bool { return true }, nil
