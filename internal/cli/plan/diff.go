@@ -99,7 +99,7 @@ func runDiff(ctx context.Context, k *kube.Factory, f *diffFlags, args []string) 
 	return nil
 }
 
-// diffRange validates the flags, and returns the time range.
+// diffRange validates the flags and returns the time range.
 func diffRange(t *term.Terminal, f *diffFlags) (preview.Range, error) {
 	r, err := term.ParseSpan(t, f.from, f.Span)
 	switch {
@@ -143,12 +143,12 @@ func readCompared(ctx context.Context, k *kube.Factory, f *diffFlags, args []str
 		return nil, nil, err
 	}
 	missing := slices.DeleteFunc(manifests.ConfigMaps(), func(name preview.ConfigMap) bool { return slices.Contains(before.ConfigMaps(), name) })
-	_ = kube.AddConfigMaps(ctx, c, before, slices.Concat(before.ConfigMaps(), missing)) // the set has each error
+	_ = kube.AddConfigMaps(ctx, c, before, slices.Concat(before.ConfigMaps(), missing)) // the set records each error
 	after = before.Without(func(obj metav1.Object) bool { return gone(obj) && !manifests.Has(obj) }).Applied(manifests)
 	return before, after, addTargets(ctx, k, c, before, after)
 }
 
-// addTargets adds the objects that Gates with new targets may govern to the set after a change, to count them.
+// addTargets adds the objects that Gates with new targets may govern to the set after the change, so that they can be counted.
 func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, after *preview.Set) error {
 	refs := after.NewTargets(before)
 	o, err := k.Objects(ctx, c)
@@ -163,7 +163,7 @@ func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, a
 	for i := range refs {
 		adapter, err := target.For(refs[i].APIVersion, refs[i].Kind)
 		if err != nil {
-			continue // there is a warning about the kind already
+			continue // there is already a warning about the kind
 		}
 		mapping, err := o.Mapper.RESTMapping(adapter.GroupKind())
 		if meta.IsNoMatchError(err) {
@@ -186,7 +186,7 @@ func addTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, before, a
 	return nil
 }
 
-// gone returns a filter for the objects of a cluster that count as deleted if no manifest contains them.
+// gone returns a filter for the objects of a cluster that count as deleted if they are not in the manifests.
 func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -195,8 +195,8 @@ func (f *diffFlags) gone() (func(metav1.Object) bool, error) {
 	return func(obj metav1.Object) bool { return f.prune && selector.Matches(labels.Set(obj.GetLabels())) }, nil
 }
 
-// readClusterSet returns the Gates of a cluster that manifests or their exceptions name, and those that the change deletes or whose
-// exceptions it deletes.
+// readClusterSet returns the Gates of a cluster that are in the manifests or referred to by exceptions in the manifests. It also returns
+// the Gates that the change deletes, or whose exceptions it deletes.
 func readClusterSet(ctx context.Context, c *kube.Cluster, manifests *preview.Set, gone func(metav1.Object) bool) (*preview.Set, error) {
 	names := manifests.Gates()
 	var namespaces []string

@@ -21,7 +21,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Parts of the output of kinds.
+// Parts of the output of the command kinds.
 const (
 	RolePart     = "role"
 	LockPart     = "lock"
@@ -143,7 +143,7 @@ func readResource(ctx context.Context, c *kube.Cluster, mapper meta.RESTMapper, 
 	return suspendkinds.Resource{Kind: k, Plural: mapping.Resource.Resource, HasConditions: !k.IsBuiltIn() && found.AcceptsConditions()}, nil
 }
 
-// hasPolicy returns whether the cluster has one of our policies.
+// hasPolicy returns whether the named admission policy is installed in the cluster.
 func hasPolicy(ctx context.Context, c *kube.Cluster, name string) (bool, error) {
 	policy := &unstructured.Unstructured{}
 	policy.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"})

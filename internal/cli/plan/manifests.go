@@ -25,7 +25,7 @@ const maxDays = 3660
 // noGatesInFiles is the message for manifests without Gates.
 const noGatesInFiles = "There are no gates in these files."
 
-// readManifests reads files and folders: those in named, from -f, and those in args.
+// readManifests reads files and folders: those given with -f in named, and those in args.
 func readManifests(k *kube.Factory, named, args []string, namespace string) (*preview.Set, error) {
 	return readManifestsInto(k, preview.NewSet(namespace), named, args)
 }
@@ -58,19 +58,19 @@ func warnAll(t *term.Terminal, doubts []preview.Fault) {
 	}
 }
 
-// GateTimeline is the preview of one Gate. Its JSON is a public format.
+// GateTimeline is the preview of one Gate. The JSON format is public.
 type GateTimeline struct {
 	reportRange
 	preview.Timeline
 }
 
-// gateChange describes how a change of manifests affects one Gate. Its JSON is a public format.
+// gateChange describes how a change of manifests affects one Gate. The JSON format is public.
 type gateChange struct {
 	reportRange
 	preview.Change
 }
 
-// reportRange is the Gate, the time range and the time zone data of a report.
+// reportRange contains the Gate, the time range, and the time zone data of a report.
 type reportRange struct {
 	Metadata     explain.Metadata `json:"metadata"`
 	TimeZoneData string           `json:"timeZoneData"`

@@ -1,4 +1,4 @@
-// Package plan has the commands that look ahead or read manifests.
+// Package plan contains the commands that look ahead or read manifests.
 package plan
 
 import (
@@ -92,7 +92,7 @@ func runPreview(ctx context.Context, k *kube.Factory, f *previewFlags, args []st
 	return printer(k.Out, report, r)
 }
 
-// printer returns the function that prints a report in the format of the flags.
+// printer returns the function that prints a report in the format selected by the flags.
 func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Report, preview.Range) error, error) {
 	switch {
 	case f.state != "" && *f.OutputFormat != "ics":
@@ -119,7 +119,7 @@ func (f *previewFlags) printer(zone *time.Location) (func(io.Writer, *preview.Re
 	}, nil
 }
 
-// calendarName returns the name of the Gate as the name of a calendar, or a general name if there are several Gates.
+// calendarName returns the name of the Gate as the calendar name, or a general name if there are several Gates.
 func calendarName(report *preview.Report) string {
 	if len(report.Gates) == 1 {
 		return report.Gates[0].Gate
@@ -127,7 +127,7 @@ func calendarName(report *preview.Report) string {
 	return "Gates"
 }
 
-// readPreviewed returns the Gates of the manifests, or those of the cluster if there are no manifests.
+// readPreviewed returns the Gates of the manifests, or the Gates of the cluster if no manifests are given.
 func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) (*preview.Set, error) {
 	if len(f.files) > 0 {
 		if f.All || f.Selector != "" || f.StatusSelector != "" {

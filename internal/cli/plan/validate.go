@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// validatedRange is the range in which calendars and exceptions are checked for mistakes.
+// validatedRange is the time range in which calendars and exceptions are checked for mistakes.
 const validatedRange = 90 * 24 * time.Hour
 
 // validateFlags are the flags of validate.
