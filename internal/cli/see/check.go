@@ -58,7 +58,7 @@ The exit code is 0 if there are only warnings and notes, 1 if there is an error,
 	return cmd
 }
 
-// findings reads the cluster and returns its problems, most severe first.
+// findings reads the cluster and returns the problems found, most severe first.
 func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 	times, err := r.connect(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *checkReader) findings(ctx context.Context) ([]check.Finding, error) {
 
 var severityColors = map[check.Severity]string{check.Error: term.Red, check.Warning: term.Yellow, check.Note: term.Faint}
 
-// printFindings prints findings, each with its action in a second line, and a summary. unread is the number of resources that could not be
-// read.
+// printFindings prints findings, each followed by a line with the action, and a summary. unread is the number of resources that could not
+// be read.
 func printFindings(t *term.Terminal, out *term.Output, findings []check.Finding, unread int) error {
 	if !out.IsTable() {
 		if findings == nil {

@@ -34,15 +34,15 @@ type checkReader struct {
 	clock     clock.PassiveClock
 	now       time.Time
 	discovery *discovery.DiscoveryClient
-	// installed has the kinds of the cluster, by Kind.group.
+	// installed has the kinds that are installed in the cluster, by Kind.group.
 	installed map[string]*schema.GroupVersionKind
 	// resources has the names of their resources, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
-	// useKinds registers the kinds of controllers. kindsKnown is true if --suspend-kinds is set.
+	// useKinds registers the kinds of the controllers. kindsKnown is true if --suspend-kinds is set.
 	useKinds   func([]check.Controller) error
 	kindsKnown bool
-	// all is true if the user may list the Gates of all namespaces.
+	// all is true if the user is permitted to list the Gates of all namespaces.
 	all    bool
 	unread []unread
 }
@@ -50,7 +50,7 @@ type checkReader struct {
 // unread is a resource that could not be read.
 type unread struct{ verb, resource, why string }
 
-// connect reads the version of the cluster, its kinds and its time.
+// connect reads the version, the kinds and the time of the cluster.
 func (r *checkReader) connect(ctx context.Context) (times check.ServerTime, err error) {
 	config := rest.CopyConfig(r.cluster.RESTConfig)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -70,7 +70,7 @@ func (r *checkReader) connect(ctx context.Context) (times check.ServerTime, err 
 	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
 		return times, kube.DiscoveryCall("/version").Explain(err)
 	}
-	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes none
+	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it does not accept a context
 	if err != nil && len(lists) == 0 {
 		return times, kube.DiscoveryCall("/apis").Explain(err)
 	}
@@ -93,10 +93,10 @@ func (r *checkReader) connect(ctx context.Context) (times check.ServerTime, err 
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip calls the function.
+// RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// document returns the published schema of our API version, nil if the API server does not serve it.
+// document returns the published schema of our API version, nil if the API server does not serve this version.
 func (r *checkReader) document(ctx context.Context) ([]byte, error) {
 	raw, err := r.discovery.RESTClient().Get().AbsPath("/openapi/v3/apis/" + v1alpha1.GroupVersion.String()).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {
@@ -167,7 +167,7 @@ func (r *checkReader) admission(ctx context.Context) (check.Admission, bool) {
 	return all, true
 }
 
-// gates returns the Gates that the user may read: all, or those of the namespace.
+// gates returns the Gates that the user is permitted to read: all Gates, or the Gates in the namespace.
 func (r *checkReader) gates(ctx context.Context, defined bool) (gates []v1alpha1.Gate) {
 	if !defined {
 		return nil
@@ -223,7 +223,7 @@ func (r *checkReader) kinds() (kinds []string) {
 	return kinds
 }
 
-// objects returns names, labels and annotations of the objects that Gates can hold.
+// objects returns the names, labels and annotations of the objects that Gates can hold.
 func (r *checkReader) objects(ctx context.Context) (objects []*unstructured.Unstructured) {
 	for _, a := range target.All() {
 		key := a.GroupKind().String()
@@ -234,7 +234,7 @@ func (r *checkReader) objects(ctx context.Context) (objects []*unstructured.Unst
 	return objects
 }
 
-// metadata returns names, labels and annotations of the objects of an installed kind. key is Kind.group.
+// metadata returns the names, labels and annotations of the objects of an installed kind. key is Kind.group.
 func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOption) (objects []*unstructured.Unstructured) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(*r.installed[key])
@@ -253,7 +253,7 @@ func (r *checkReader) metadata(ctx context.Context, key string, in client.ListOp
 	return objects
 }
 
-// unsupported returns the objects of the kinds to which Gates refer but that no controller can hold. It returns none if the kinds of the
+// unsupported returns the objects of kinds that Gates refer to but no controller can hold. It returns none if the kinds of the
 // controllers are unknown.
 func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (objects []*unstructured.Unstructured) {
 	if !r.kindsKnown && len(r.deployed) == 0 {
@@ -281,7 +281,7 @@ func (r *checkReader) unsupported(ctx context.Context, gates []v1alpha1.Gate) (o
 	return objects
 }
 
-// known returns objects by name. Those that apply Gates or the controller have a spec.
+// known returns objects by name. Objects that apply Gates or the controller include their specs.
 func (r *checkReader) known(ctx context.Context, gates []v1alpha1.Gate, objects []*unstructured.Unstructured, installs []applier.Reference) applier.Objects {
 	known := applier.Objects{}
 	for _, obj := range objects {

@@ -20,9 +20,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// historyItem is an entry of the history of a Gate. Its JSON is a public format.
+// historyItem is an entry in the history of a Gate. The JSON format is public.
 type historyItem struct {
-	// Metadata names the Gate.
+	// Metadata identifies the Gate.
 	Metadata explain.Metadata `json:"metadata"`
 
 	v1alpha1.HistoryEntry `json:",inline"`
@@ -103,7 +103,7 @@ type historyReport[T any] struct {
 	table func() error
 }
 
-// print prints the entries in the format of the flags.
+// print prints the entries in the format selected by the flags.
 func (p historyReport[T]) print(t *term.Terminal, out *term.Output) error {
 	switch {
 	case *out.OutputFormat == "csv":
@@ -136,7 +136,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// historySince returns the history of Gates since a time, newest first. It warns about Gates whose history starts later.
+// historySince returns the history of Gates since a time, newest first. It warns about Gates whose recorded history starts later.
 func historySince(t *term.Terminal, gates []*v1alpha1.Gate, from time.Time) []historyItem {
 	items := []historyItem{}
 	for _, g := range gates {

@@ -18,15 +18,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// promotionItem is a promotion of a GatedSource. Its JSON is a public format.
+// promotionItem is a promotion of a GatedSource. The JSON format is public.
 type promotionItem struct {
-	// Metadata names the GatedSource.
+	// Metadata identifies the GatedSource.
 	Metadata explain.Metadata `json:"metadata"`
 
 	v1alpha1.Promotion `json:",inline"`
 }
 
-// promotionScope selects promotions and has the flags of their output.
+// promotionScope selects promotions and contains the flags for their output.
 type promotionScope struct {
 	from, now time.Time
 	*term.Output
@@ -51,7 +51,7 @@ func runSourceHistory(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc
 	}}.print(t, f.Output)
 }
 
-// promotionsSince returns the promotions of a GatedSource since a time. It warns if its history starts later.
+// promotionsSince returns the promotions of a GatedSource since a time. It warns if the recorded history starts later.
 func promotionsSince(t *term.Terminal, g *v1alpha1.GatedSource, from time.Time) (items []promotionItem) {
 	all := g.Status.Promotions
 	for i := range all {

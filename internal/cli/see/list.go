@@ -1,4 +1,4 @@
-// Package see has the commands that show the state of Gates and of the installation.
+// Package see contains the commands that show the state of Gates and of the installation.
 package see
 
 import (
@@ -137,7 +137,7 @@ func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide
 	return row
 }
 
-// heldCount returns how many targets of a Gate are held, of how many, and for mode Audit how many would be held.
+// heldCount returns how many of the targets of a Gate are held, and for mode Audit how many would be held.
 func heldCount(g *v1alpha1.Gate) string {
 	if g.Status.Targets == nil {
 		return "-"
@@ -149,7 +149,7 @@ func heldCount(g *v1alpha1.Gate) string {
 	return text
 }
 
-// waveIn returns a text about the current wave of a Gate, to append to the reason. It is empty if there is none.
+// waveIn returns a text about the current wave of a Gate, to be appended to the reason. It is empty if there is no current wave.
 func waveIn(g *v1alpha1.Gate) string {
 	switch {
 	case !describe.IsInWaves(g):

@@ -69,7 +69,7 @@ type pendingFlags struct {
 	*term.Output
 }
 
-// runPending prints what waits for Gates to open.
+// runPending prints what is waiting for Gates to open.
 func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector %q: %w", f.selector, err)
@@ -115,7 +115,7 @@ func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	return nil
 }
 
-// pendingItems returns the items for what waits, with the changes if they are requested. whole is true if all changes are known.
+// pendingItems returns the waiting items, with the changes if they are requested. whole is true if all changes are known.
 func pendingItems(ctx context.Context, o *kube.Objects, f *pendingFlags, held []*unstructured.Unstructured, all []explain.Waiting) (items []pendingItem, whole bool, err error) {
 	var d *differ
 	if f.diff {
@@ -191,7 +191,7 @@ func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.
 	return row
 }
 
-// paintWaits returns what waits: in yellow if it is new or has a pass, otherwise faint.
+// paintWaits returns what is waiting, in yellow if it is new or has a pass, otherwise faint.
 func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	text := w.Short()
 	if wide && w.Reason == explain.NewRevision {
@@ -205,7 +205,7 @@ func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	}
 }
 
-// printNames prints the names of the objects in the format of kubectl.
+// printNames prints the names of the objects in the format used by kubectl.
 func printNames(t *term.Terminal, f *pendingFlags, all []pendingItem) error {
 	items := make([]runtime.Object, len(all))
 	for i := range all {

@@ -40,7 +40,7 @@ type pendingItem struct {
 	Diff *pendingDiff `json:"diff,omitempty"`
 }
 
-// pendingDiff has the changes that a Kustomization would make if it were released, or the users of a pinned source if the pin moved.
+// pendingDiff contains the changes that a Kustomization would make if it were released, or the users of a pinned source if the pin moved.
 type pendingDiff struct {
 	found
 	// Users are the objects that apply the pinned source of a GatedSource.
@@ -49,7 +49,7 @@ type pendingDiff struct {
 	url string
 }
 
-// userDiff has the changes that a user of a pinned source would make.
+// userDiff contains the changes that a user of a pinned source would make.
 type userDiff struct {
 	Target explain.Ref `json:"target"`
 	// Revision is the revision in effect, empty if there is none.
@@ -57,10 +57,10 @@ type userDiff struct {
 	found
 }
 
-// found has changes, or the reason why they are unknown.
+// found contains changes, or the reason why they are unknown.
 type found struct {
 	Changes []dryrun.Change `json:"changes"`
-	// Cause is why the changes are unknown.
+	// Cause is the reason why the changes are unknown.
 	Cause string `json:"cause,omitempty"`
 }
 
@@ -139,7 +139,7 @@ func throughAPIServer(dc *discovery.DiscoveryClient) dryrun.Opener {
 	}
 }
 
-// directly opens artifacts at another address than that in their URL.
+// directly opens artifacts at an address other than the one in their URL.
 func directly(at *url.URL) dryrun.Opener {
 	return func(ctx context.Context, address string) (io.ReadCloser, error) {
 		artifact, err := url.Parse(address)
@@ -161,8 +161,8 @@ func directly(at *url.URL) dryrun.Opener {
 	}
 }
 
-// diff returns the changes if a Kustomization were released, or if the pin of a GatedSource moved. It returns nil for other objects, and if
-// no new revision waits.
+// diff returns the changes that would occur if a Kustomization were released, or if the pin of a GatedSource moved. It returns nil for
+// other objects, and if no new revision is waiting.
 func (d *differ) diff(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	if w.Reason != explain.NewRevision {
 		return nil

@@ -20,7 +20,7 @@ import (
 )
 
 // promotes returns the changes that all users of the pinned source would make if the pin moved to the waiting revision. It uses the
-// artifact of the followed source, which the pinned source would then have.
+// artifact of the followed source, which would then also be the artifact of the pinned source.
 func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w *explain.Waiting) *pendingDiff {
 	source := readSource(ctx, d.objects, obj)
 	result := &pendingDiff{found: found{Changes: []dryrun.Change{}}, url: gitURL(source)}
@@ -44,7 +44,7 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 	return result
 }
 
-// missingArtifact returns why a source does not have the artifact of a revision, empty if it does.
+// missingArtifact returns why a source does not have the artifact of a revision, empty if it has the artifact.
 func missingArtifact(source *unstructured.Unstructured, revision string) string {
 	if source == nil {
 		return noSource

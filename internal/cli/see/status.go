@@ -69,13 +69,13 @@ the next transition is shown, from the status of the Gate.`,
 	return cmd
 }
 
-// screen has the data that status prints.
+// screen contains the data that status prints.
 type screen struct {
 	t          *term.Terminal
 	gate       *v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	calendars  timetable.Calendars
-	// unread are the inputs that could not be read, such as "exceptions".
+	// unread lists the inputs that could not be read, such as "exceptions".
 	unread  []string
 	targets []targetLine
 	now     time.Time
@@ -90,7 +90,7 @@ type targetLine struct {
 	owners []explain.Owner
 }
 
-// readScreen reads the data of a Gate. If the user may not read some of it, it prints a warning and omits it.
+// readScreen reads the data of a Gate. If the user is not permitted to read some of it, it prints a warning and omits that data.
 func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alpha1.Gate, now time.Time) (*screen, error) {
 	sc := &screen{t: k.Terminal, gate: g, now: now}
 	var err error
@@ -118,7 +118,7 @@ func readScreen(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alph
 	return sc, nil
 }
 
-// readTargets returns the targets of a Gate that are not free, held ones first.
+// readTargets returns the targets of a Gate that are not free, held targets first.
 func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now time.Time) ([]targetLine, error) {
 	kinds, err := o.Installed()
 	if err != nil {
@@ -170,7 +170,7 @@ func readTargets(ctx context.Context, o *kube.Objects, g *v1alpha1.Gate, now tim
 	return append(lines, others...), nil
 }
 
-// freshness returns 1 if a new revision or a renewal waits, so that it is listed first. Otherwise, it returns 0.
+// freshness returns 1 for an object with a waiting revision or renewal, so that the object is listed first, otherwise 0.
 func freshness(w *explain.Waiting) int {
 	if w.IsFresh() {
 		return 1
@@ -184,8 +184,8 @@ const transitions = 5
 // statusRange is the range in which transitions are computed.
 const statusRange = 366 * 24 * time.Hour
 
-// next returns rows with the next transitions of the Gate, none if its spec is invalid. If not all inputs were read, it returns
-// the transition in the status.
+// next returns rows with the next transitions of the Gate, none if its spec is invalid. If some inputs could not be read, it returns the
+// transition recorded in the status.
 func (sc *screen) next() [][]string {
 	if len(sc.unread) > 0 {
 		if t := sc.gate.Status.NextTransition; t != nil {
@@ -210,7 +210,7 @@ func (sc *screen) next() [][]string {
 	return rows
 }
 
-// requests returns rows with the requests in force, and those that are planned or wait for approval.
+// requests returns rows with the requests that are in force, planned, or waiting for approval.
 func (sc *screen) requests() [][]string {
 	var rows [][]string
 	add := func(r v1alpha1.AcceptedRequest, state string) {

@@ -101,8 +101,8 @@ func isHolding(g *v1alpha1.Gate) bool { return g.Status.Targets != nil && g.Stat
 
 var invalidException = regexp.MustCompile(`exception '([^']+)' is invalid`)
 
-// openedDetail returns the part of the message of the condition Opened that no section shows, empty if there is none. It omits times that
-// the screen shows in the time zone of the user, because those in the message are in UTC.
+// openedDetail returns the part of the message of the condition Opened that is not shown in any section, empty if there is none. It omits
+// times that the screen shows in the time zone of the user, because the times in the message are in UTC.
 func openedDetail(g *v1alpha1.Gate) string {
 	opened := describe.Condition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch opened.Reason {
@@ -115,7 +115,7 @@ func openedDetail(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// afterNext returns lines about what the transitions depend on, empty if there are none.
+// afterNext returns lines about what the transitions depend on, empty if there is nothing to say.
 func (sc *screen) afterNext() string {
 	var lines []string
 	if len(sc.gate.Spec.DependsOn) > 0 {
@@ -127,7 +127,7 @@ func (sc *screen) afterNext() string {
 	return strings.Join(lines, "\n")
 }
 
-// exceptionState returns the state of an exception in words.
+// exceptionState describes the state of an exception.
 func exceptionState(e v1alpha1.ExceptionRecord, now time.Time) string {
 	switch {
 	case e.Reason == v1alpha1.InForceReason:
@@ -192,7 +192,7 @@ func (sc *screen) failureRows() [][]string {
 	return rows
 }
 
-// waitingRows returns rows with the targets for which the next wave waits.
+// waitingRows returns rows with the targets that the next wave is waiting for.
 func (sc *screen) waitingRows() [][]string {
 	var rows [][]string
 	if !describe.IsInWaves(sc.gate) {

@@ -18,7 +18,7 @@ import (
 
 // Columns of a timeline.
 const (
-	// defaultColumns is the width if the output is not a terminal.
+	// defaultColumns is the width used if the output is not a terminal.
 	defaultColumns = 100
 	minColumns     = 60
 	minBar         = 20

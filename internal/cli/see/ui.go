@@ -81,10 +81,10 @@ func runUI(ctx context.Context, k *kube.Factory, port int) error {
 	return nil
 }
 
-// maxConnections bounds the connections. A browser opens six, and one more for each live page.
+// maxConnections bounds the number of connections. A browser opens six, and one more for each live page.
 const maxConnections = 256
 
-// requireSecret serves requests whose path starts with the secret and whose host is a loopback address. The check of the host prevents DNS
+// requireSecret serves requests whose path starts with the secret and whose host is a loopback address. Checking the host prevents DNS
 // rebinding.
 func requireSecret(secret string, next http.Handler) http.Handler {
 	stripped := http.StripPrefix(strings.TrimSuffix(secret, "/"), next)

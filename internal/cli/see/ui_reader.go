@@ -26,7 +26,7 @@ type uiReader struct {
 	kinds chan struct{}
 }
 
-// lockKinds waits until no other request reads objects. Call done afterwards.
+// lockKinds waits until no other request is reading objects. The caller must call done afterwards.
 func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	select {
 	case r.kinds <- struct{}{}:
@@ -36,7 +36,7 @@ func (r *uiReader) lockKinds(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// withNotes returns a factory and a cluster, and a function that returns their warnings as notes for a page.
+// withNotes returns a factory, a cluster, and a function that returns their warnings as notes for a page.
 func (r *uiReader) withNotes(namespace string) (s *kube.Factory, c *kube.Cluster, notes func() []string) {
 	var said bytes.Buffer
 	k, quiet, in := *r.factory, *r.factory.Terminal, *r.cluster
@@ -166,7 +166,7 @@ func (r *uiReader) Changes(ctx context.Context, changed func(namespace string)) 
 	}
 }
 
-// watch watches a kind in all namespaces. If the user may not do that, it watches the namespace of the command.
+// watch watches a kind in all namespaces. If the user is not permitted to do that, it watches the namespace of the command.
 func (r *uiReader) watch(ctx context.Context, kind client.ObjectList) (watch.Interface, error) {
 	events, err := r.cluster.Watch(ctx, kind)
 	if apierrors.IsForbidden(err) {

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// Versions is the output of version. Its JSON is a public format.
+// Versions is the output of version. The JSON format is public.
 type Versions struct {
 	Client      clientVersion      `json:"client"`
 	Controllers []check.Controller `json:"controllers"`
@@ -85,7 +85,7 @@ func readControllers(ctx context.Context, k *kube.Factory) ([]check.Controller, 
 	if len(found) == 0 {
 		return nil, fmt.Errorf("there is no Deployment with the label %s in any namespace", check.ControllerLabel)
 	}
-	leases := (&checkReader{cluster: c}).leases(ctx, found) // empty without the permission to list them
+	leases := (&checkReader{cluster: c}).leases(ctx, found) // empty without permission to list them
 	check.SetTimeZoneData(found, leases, k.Clock.Now())
 	return found, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-// heldObjects returns the objects that Gates hold or that wait for approvals, in a namespace, or in all namespaces if it is empty. It lists
-// each kind once.
+// heldObjects returns the objects in a namespace that Gates hold or that wait for approvals. If namespace is empty, it returns the
+// objects of all namespaces. It lists each kind once.
 func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	kinds, err := o.Installed()
 	if err != nil {
@@ -54,7 +54,7 @@ func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstr
 	return all, nil
 }
 
-// sourceKey returns a reference with the API group instead of the API version.
+// sourceKey returns a reference that has the API group instead of the API version.
 func sourceKey(ref explain.Ref) explain.Ref {
 	ref.APIVersion = apiGroup(ref)
 	return ref
@@ -123,7 +123,7 @@ func readSource(ctx context.Context, o *kube.Objects, obj *unstructured.Unstruct
 	return source
 }
 
-// shortRevision returns a revision for a column.
+// shortRevision returns a revision in the form for a column.
 func shortRevision(revision string, wide bool) string {
 	switch {
 	case revision == "":
@@ -134,8 +134,8 @@ func shortRevision(revision string, wide bool) string {
 	return explain.ShortRevision(revision)
 }
 
-// holders returns the names of the Gates that hold an object, relative to its namespace. If its revision waits for approvals, it returns
-// how many it has.
+// holders returns the names of the Gates that hold an object, relative to the namespace of the object. If the revision is waiting for
+// approvals, it returns how many approvals it has and needs.
 func holders(w *explain.Waiting) string {
 	if a := w.Approvals; a != nil {
 		return fmt.Sprintf("approval %d of %d", a.Has, a.Needs)

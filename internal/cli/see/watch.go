@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// watchFlags are the flags that watch Gates.
+// watchFlags are the flags for watching Gates.
 type watchFlags struct {
 	wanted, wait bool
 	timeout      time.Duration
@@ -44,10 +44,10 @@ func (f *watchFlags) check(out *term.Output) error {
 	return nil
 }
 
-// errSettled ends a watch.
+// errSettled is returned to end a watch.
 var errSettled = errors.New("all targets have reached the desired state")
 
-// runWatch prints rows until the user interrupts it, or with --wait until all Gates are settled.
+// runWatch prints rows until the user interrupts it, or until all Gates are settled with --wait.
 func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, f *watchFlags, print func(context.Context) error) error {
 	if !f.wait {
 		return print(ctx)
@@ -64,8 +64,8 @@ func runWatch(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Sc
 	return nil
 }
 
-// awaitSettled waits until all Gates of a scope are settled, and returns errSettled. It returns another error after the timeout, or if the
-// Gates cannot be read.
+// awaitSettled waits until all Gates of a scope are settled, and returns errSettled. It returns a different error after the timeout, or
+// if the Gates cannot be read.
 func awaitSettled(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.Scope, timeout time.Duration) error {
 	deadline := t.Clock.Now().Add(timeout)
 	for {
@@ -127,7 +127,7 @@ func watchGates(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc kube.
 			}
 		}
 		if ctx.Err() != nil {
-			return nil // the user has interrupted it
+			return nil // the user has interrupted the command
 		}
 	}
 }

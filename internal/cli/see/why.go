@@ -67,7 +67,7 @@ has gate, state, rules, holds, reason, period, exception, since, until, requeste
 	return cmd
 }
 
-// explainNamed explains the named object. It warns about Gates that the user may not see.
+// explainNamed explains the named object. It warns about Gates that the user is not permitted to see.
 func explainNamed(ctx context.Context, k *kube.Factory, kind, namespace, name string, now time.Time) (*explain.Explanation, error) {
 	c, err := k.Cluster()
 	if err != nil {
@@ -103,15 +103,15 @@ func explainObject(ctx context.Context, k *kube.Factory, c *kube.Cluster, kind, 
 	return &e, nil
 }
 
-// readKnown reads the Gates that govern an object or whose names are on it. If the user may not list the Gates of all namespaces, it reads
-// those of the namespace of the object, and those whose names are on it.
+// readKnown reads the Gates that govern an object or are named in its annotations. If the user is not permitted to list the Gates of all
+// namespaces, it reads the Gates in the namespace of the object, and the Gates named in its annotations.
 func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unstructured.Unstructured, now time.Time) (*explain.Cluster, error) {
 	reach := c.VerdictScope(ctx)
 	k := &explain.Cluster{Labels: reach.Labels, Own: reach.Own, Now: now, Command: t.Program}
 	names := verdict.NamesOn(obj)
 	add := func(g *v1alpha1.Gate) {
 		if reach.Governs(g, obj) || slices.Contains(names, kube.FullName(g)) {
-			k.Gates = append(k.Gates, g.DeepCopy()) // copy them, so that the other Gates are not kept in memory
+			k.Gates = append(k.Gates, g.DeepCopy()) // copy the Gates, so that the other Gates of the page can be freed
 		}
 	}
 	err := c.EachGate(ctx, kube.Scope{All: true}, add)
@@ -134,7 +134,7 @@ func readKnown(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *unst
 	return k, nil
 }
 
-// addNamedGates adds the Gates of other namespaces whose names are on an object.
+// addNamedGates adds the Gates of other namespaces that are named in the annotations of an object.
 func addNamedGates(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, k *explain.Cluster) error {
 	for _, name := range verdict.NamesOn(obj) {
 		namespace, short, _ := strings.Cut(name, "/")

@@ -48,7 +48,7 @@ func paintSummary(t *term.Terminal, e *explain.Explanation) string {
 	return strings.Replace(e.Summary, name, t.Paint(term.Bold, name), 1)
 }
 
-// waitingLine returns a line about what waits, empty if there is nothing to report.
+// waitingLine returns a line about what is waiting, empty if there is nothing to report.
 func waitingLine(w *explain.Waiting, now time.Time) string {
 	if w == nil {
 		return ""
