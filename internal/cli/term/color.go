@@ -23,7 +23,7 @@ func (t *Terminal) PaintAdjective(state string) string {
 	return Adjective(t.PaintState(state))
 }
 
-// Adjective returns a state as an adjective: opened becomes open.
+// Adjective returns a state as an adjective. For example, opened becomes open.
 func Adjective(state string) string {
 	return strings.Replace(state, string(v1alpha1.StateOpened), "open", 1)
 }

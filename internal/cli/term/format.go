@@ -53,7 +53,7 @@ func FormatDuration(d time.Duration) string {
 	return fmt.Sprintf("%dd", d.Round(time.Hour)/(24*time.Hour))
 }
 
-// FormatUntilOrDash is FormatUntil, or a dash for nil.
+// FormatUntilOrDash is like FormatUntil, but returns a dash for nil.
 func FormatUntilOrDash(at *metav1.Time, now time.Time) string {
 	if at == nil {
 		return "-"

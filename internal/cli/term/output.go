@@ -18,13 +18,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Output has the flags of an output: a table, or a format for programs.
+// Output contains the flags of an output, which is a table or a format for programs.
 type Output struct {
 	*genericclioptions.PrintFlags
 	NoHeaders bool
 }
 
-// NewFormats adds the flags of an output to a command. others are formats in addition to those of kubectl, for the help.
+// NewFormats adds the flags of an output to a command. others are formats in addition to those of kubectl, for the help text.
 func NewFormats(cmd *cobra.Command, others string) *Output {
 	o := &Output{PrintFlags: genericclioptions.NewPrintFlags("")}
 	o.AddFlags(cmd)
@@ -65,7 +65,7 @@ type APIObject interface {
 	runtime.Object
 }
 
-// AsManifest sets the kind of an object of our API group, because clients omit it, and removes its managed fields.
+// AsManifest sets the kind of an object in our API group, because clients omit it, and removes managed fields.
 func AsManifest(obj APIObject, kind string) APIObject {
 	obj.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	obj.SetManagedFields(nil)
@@ -82,8 +82,8 @@ func toMap(obj runtime.Object) (map[string]any, error) {
 // ReportsVersion is the apiVersion of the Lists that commands print.
 const ReportsVersion = api.ReportGroup + "/v1alpha1"
 
-// Kinds of the items of Lists. The kind of a List is the kind of its items followed by List. Gates are in a List of v1, as in the output of
-// kubectl.
+// Kinds of the items of Lists. The kind of a List is the kind of its items followed by List. Gates are in a List of v1, as in the output
+// of kubectl.
 const (
 	GateReport         = v1alpha1.GateKind
 	TargetExplanation  = "TargetExplanation"
@@ -151,7 +151,7 @@ func (o *Output) PrintList(w io.Writer, kind string, items []runtime.Object) err
 	return printer.PrintObj(list, w)
 }
 
-// Validate returns an error if the command does not support the format. others are formats in addition to those of kubectl.
+// Validate returns an error if the command does not support the selected format. others are formats in addition to those of kubectl.
 func (o *Output) Validate(others ...string) error {
 	if o.IsTable() || slices.Contains(others, *o.OutputFormat) {
 		return nil

@@ -23,7 +23,7 @@ type Span struct {
 	cmd     *cobra.Command
 }
 
-// NewSpan adds the flags of a span to a command. about is the start of their help.
+// NewSpan adds the flags of a span to a command. about is the first part of the help texts.
 func NewSpan(cmd *cobra.Command, byDefault, most int, about string) *Span {
 	f := &Span{maxDays: most, cmd: cmd}
 	cmd.Flags().StringVar(&f.until, "until", "", about+"until when, such as \"friday 17:00\", 2026-12-24, 7d, or in RFC 3339.")

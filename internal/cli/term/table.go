@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Table prints rows under headers, as kubectl does. It keeps the widths of columns between calls of Print, so that later rows line up with
-// earlier ones.
+// Table prints rows under headers, as kubectl does. It keeps the column widths between calls of Print, so that later rows line up with
+// earlier rows.
 type Table struct {
 	w         io.Writer
 	noHeaders bool
@@ -27,7 +27,8 @@ const (
 	minColumnWidth = 12
 )
 
-// Print prints rows. The first call prints the headers, too. In a terminal, it cuts the widest columns until rows fit, except with -o wide.
+// Print prints rows. The first call also prints the headers. In a terminal, it truncates the widest columns until rows fit, except with
+// -o wide.
 func (t *Table) Print(headers []string, rows ...[]string) error {
 	if !t.printed {
 		t.headers = headers
@@ -63,7 +64,7 @@ func (t *Table) Print(headers []string, rows ...[]string) error {
 	return err
 }
 
-// fit makes the widest columns narrower until a row fits. Columns with times keep their width.
+// fit narrows the widest columns until a row fits. Columns with times keep their width.
 func (t *Table) fit(columns int) {
 	for {
 		total, widest := -columnGap, -1
@@ -81,7 +82,7 @@ func (t *Table) fit(columns int) {
 	}
 }
 
-// cut shortens a text to a number of columns. It never cuts colored texts, because they are short.
+// cut shortens a text to a number of columns. It never shortens colored texts, because they are short.
 func cut(text string, columns int) string {
 	if visible(text) <= columns || strings.Contains(text, "\x1b") {
 		return text

@@ -1,4 +1,4 @@
-// Package term prints tables, Lists, colors and times, and parses times as users write them. It has no client.
+// Package term prints tables, Lists, colors and times, and parses times written by users. It contains no client.
 package term
 
 import (
@@ -18,11 +18,11 @@ import (
 // PluginName is the name of the program in help texts.
 const PluginName = "kubectl gate"
 
-// Terminal prints the output of a command, and has the clock and time zone of the user.
+// Terminal prints the output of a command, and contains the clock and the time zone of the user.
 type Terminal struct {
 	genericiooptions.IOStreams
 	Clock clock.WithTicker
-	// Program is the name by which users call the program, such as kubectl gate.
+	// Program is the name that users call the program by, such as kubectl gate.
 	Program string
 	// TimeZone, ZoneInfo and Color are the values of the flags.
 	TimeZone, ZoneInfo, Color string
@@ -36,7 +36,7 @@ func OrDash(text string) string {
 	return text
 }
 
-// WithProgram replaces the name of the program in a text by the name with which the user has called it.
+// WithProgram replaces the name of the program in a text with the name that the user has called it by.
 func (t *Terminal) WithProgram(text string) string {
 	return strings.ReplaceAll(text, PluginName, t.Program)
 }

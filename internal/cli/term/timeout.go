@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// durationFlag is a flag with a duration in the form of specs.
+// durationFlag is a flag for a duration in the format used in specs.
 type durationFlag time.Duration
 
 func (d *durationFlag) String() string { return time.Duration(*d).String() }

@@ -13,13 +13,13 @@ import (
 // TimeForms lists the accepted forms of a time, for error messages.
 const TimeForms = "write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339"
 
-// errUnknownTime is the error for a text that is not a time.
+// errUnknownTime is returned for a text that is not a time.
 var errUnknownTime = errors.New("cannot be read as a time: " + TimeForms)
 
 var layouts = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"}
 
-// ParseFutureTime parses a time in the zone of now. It returns an error unless the time is after now. A time without a date means its next
-// occurrence.
+// ParseFutureTime parses a time in the zone of now. It returns an error unless the time is after now. A time without a date means its
+// next occurrence.
 func ParseFutureTime(text string, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	at, err := ReadTime(text, now)
@@ -88,8 +88,8 @@ func readTime(text string, now time.Time, past bool) (time.Time, error) {
 	return on(offset), nil
 }
 
-// dayOffset returns the number of days from now until a named day, from 0 to 6 for a weekday. It returns false if day is not the name of a
-// day.
+// dayOffset returns the number of days from now until a named day, from 0 to 6 for a weekday. It returns false if day is not the name of
+// a day.
 func dayOffset(day string, now time.Time) (days int, named bool) {
 	switch day {
 	case "today":
@@ -106,7 +106,7 @@ func dayOffset(day string, now time.Time) (days int, named bool) {
 // Weekdays are the names of the days of the week.
 var Weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// parseWeekday returns the number of a weekday from its name or the first three letters of it, or -1 if the text is neither.
+// parseWeekday returns the number of a weekday from its name or the first three letters of its name, or -1 if the text is neither.
 func parseWeekday(text string) int {
 	return slices.IndexFunc(Weekdays, func(day string) bool { return text == day || text == day[:3] })
 }
@@ -125,8 +125,8 @@ func parseClock(text string) (hour, minute int, err error) {
 	return 0, 0, err
 }
 
-// ReadEnd parses an end relative to a start. A time without a date means its first occurrence after the start. today and tomorrow are
-// relative to now.
+// ReadEnd parses an end relative to a start. A time without a date means its first occurrence after the start. The words today and
+// tomorrow are relative to now.
 func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	text = normalize(text)
 	if strings.HasPrefix(text, "to") {
@@ -135,8 +135,8 @@ func ReadEnd(text string, from, now time.Time) (time.Time, error) {
 	return ReadTime(text, from)
 }
 
-// resolve returns the instant of a wall-clock time, given as if it were in UTC. As in RFC 5545, section 3.3.5, it returns the first of two
-// instants, and uses the offset before a gap for skipped times.
+// resolve returns the instant of a wall-clock time, given as if it were in UTC. As specified in RFC 5545, section 3.3.5, it returns the
+// first of two instants, and uses the offset before a gap for skipped times.
 func resolve(wall time.Time, zone *time.Location) time.Time {
 	_, before := wall.Add(-24 * time.Hour).In(zone).Zone()
 	_, after := wall.Add(24 * time.Hour).In(zone).Zone()

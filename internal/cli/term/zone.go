@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// ZoneInfoVariable is the environment variable for --zoneinfo.
+// ZoneInfoVariable is the environment variable that corresponds to --zoneinfo.
 const ZoneInfoVariable = "GATE_ZONEINFO"
 
 // UseZoneInfo replaces the time zone data if the flag or the variable is set.
@@ -35,8 +35,8 @@ func (t *Terminal) zone() (*time.Location, error) {
 	return zone, nil
 }
 
-// TableZone returns the zone of RFC 3339 times in tables: that of --timezone or UTC, so that docs and pull requests do not depend on the
-// machine.
+// TableZone returns the time zone of RFC 3339 times in tables. It is the zone of --timezone or UTC, so that docs and pull requests do not
+// depend on the machine.
 func (t *Terminal) TableZone() (*time.Location, error) {
 	if t.TimeZone == "" {
 		return time.UTC, nil

@@ -1,4 +1,4 @@
-// Package termtest decodes in tests what commands print.
+// Package termtest decodes the output of commands in tests.
 package termtest
 
 import (
@@ -58,7 +58,7 @@ func DecodeItems[T any](t *testing.T, out, kind string) (items []T) {
 	return items
 }
 
-// Prints returns a test that the output of a command is a List of a kind with these items.
+// Prints returns a test that checks that the output of a command is a List of a kind with the given items.
 func Prints[T any](kind string, items []T, print func(*term.Terminal, *term.Output) error) func(*testing.T) {
 	return func(t *testing.T) {
 		var stdout bytes.Buffer
