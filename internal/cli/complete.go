@@ -30,8 +30,8 @@ type completion struct{ *kube.Factory }
 // completer returns the possible next words.
 type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective)
 
-// addTo adds completion of arguments and flags to all commands, based on their Use and the names of their flags. It keeps completions that
-// a command defines.
+// addTo adds completion of arguments and flags to all commands, based on their Use and the names of their flags. Completions defined by a
+// command are kept.
 func (k completion) addTo(root *cobra.Command) {
 	flags := map[string]completer{
 		"namespace": k.completeFrom(func(ctx context.Context, c *kube.Cluster) ([]string, error) {
@@ -54,7 +54,7 @@ func (k completion) addTo(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		for name, f := range flags {
 			if cmd.LocalNonPersistentFlags().Lookup(name) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(name, f) // fails only if the flag has a completion already
+				_ = cmd.RegisterFlagCompletionFunc(name, f) // this fails only if the flag already has a completion
 			}
 		}
 		if cmd.LocalNonPersistentFlags().Lookup("output") != nil {
@@ -130,8 +130,8 @@ func (k completion) unapproved(ctx context.Context, c *kube.Cluster, kind kube.K
 	return names, err
 }
 
-// completeNames completes names of objects of some kinds, as KIND/NAME. The kind can be omitted for Gates. If no name matches, it completes
-// the kind.
+// completeNames completes names of objects of the given kinds, as KIND/NAME. The kind can be omitted for Gates. If no name matches, it
+// completes the kind.
 func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		withKind := strings.Contains(toComplete, "/")
@@ -163,7 +163,7 @@ func (k completion) completeNames(read namesIn, kinds ...kube.Kind) completer {
 	}
 }
 
-// limit returns a completer that completes only the first argument, unless the command takes several.
+// limit returns a completer that completes only the first argument, unless the command takes several arguments.
 func limit(use string, f completer) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 && !strings.Contains(use, "...") {
@@ -189,7 +189,7 @@ func withPrefix(values []string, text string) (found []string) {
 	return found
 }
 
-// completeFrom completes names from the cluster. It returns none if there is no cluster or the cluster does not respond in time.
+// completeFrom completes names from the cluster. It returns no names if there is no cluster or the cluster does not respond in time.
 func (k completion) completeFrom(read func(context.Context, *kube.Cluster) ([]string, error)) completer {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		names := k.readInTime(cmd.Context(), read)
@@ -204,7 +204,7 @@ func (k completion) readInTime(ctx context.Context, read func(context.Context, *
 	defer cancel()
 	k.Flags.Timeout = ptr.To(completionTimeout.String())
 	found := make(chan []string, 1)
-	go func() { // discovery takes no context
+	go func() { // discovery does not accept a context
 		var names []string
 		if c, err := k.Cluster(); err == nil {
 			names, _ = read(ctx, c)
@@ -233,7 +233,7 @@ func (k completion) completeContext(_ *cobra.Command, _ []string, toComplete str
 	return withPrefix(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeObject completes KIND/NAME: first the installed kinds that Gates hold, then the names.
+// completeObject completes KIND/NAME. It first completes the installed kinds that Gates hold, then the names.
 func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -272,7 +272,7 @@ func (k completion) readNames(kind string) func(context.Context, *kube.Cluster) 
 	}
 }
 
-// installedKinds returns the kinds that Gates hold and that the cluster has.
+// installedKinds returns the kinds that Gates hold and that are installed in the cluster.
 func (k completion) installedKinds(ctx context.Context, c *kube.Cluster) (kinds []string, err error) {
 	o, err := k.Objects(ctx, c)
 	if err != nil {

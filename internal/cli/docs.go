@@ -17,7 +17,7 @@ const ExitCodes = `| code | meaning |
 | 124 | with --wait: not done in time; the controller continues |
 `
 
-// reports are the kinds of all Lists, by command.
+// reports lists the kinds of all Lists, by command.
 var reports = []struct{ command, kind, text string }{
 	{"check", term.FindingReport, "One problem: `severity` (`error`, `warning` or `note`), `object`, `message` and `action`."},
 	{"diff", term.GateChangeReport, "One Gate that changes: see [what a change does](../guides/preview.md#what-a-change-does)."},
@@ -31,7 +31,7 @@ var reports = []struct{ command, kind, text string }{
 	{"why", term.TargetExplanation, "The object: see [why](#kubectl-gate-why)."},
 }
 
-// Reports returns a table of Markdown with the kinds of the items that each command prints for programs.
+// Reports returns a Markdown table with the kinds of the items that each command prints for programs.
 func Reports() string {
 	var table strings.Builder
 	table.WriteString("| command | `kind` of the List | an item |\n|---|---|---|\n")

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-// usage is the template of cobra without the global flags, which kubectl gate options lists.
+// usage is the template of cobra without the global flags, which are listed by kubectl gate options.
 var usage = strings.NewReplacer(
 	`{{if .HasAvailableInheritedFlags}}
 

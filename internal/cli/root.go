@@ -1,5 +1,5 @@
-// Package cli builds kubectl gate: its commands, flags, completion and exit codes. The commands are in the packages see, act and plan. A
-// command reads the clock once, reads from the cluster, and prints what pure functions return.
+// Package cli builds kubectl gate with its commands, flags, completion and exit codes. The commands are in the packages see, act and
+// plan. A command reads the clock once, reads from the cluster, and prints the results of pure functions.
 package cli
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// Run executes a command line and returns its exit code. The first argument is the program.
+// Run executes a command line and returns the exit code. The first argument is the program name.
 func Run(args []string, streams genericiooptions.IOStreams, clock clock.WithTicker) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -52,7 +52,7 @@ func Command() *cobra.Command {
 	return newRoot(&kube.Factory{Terminal: &term.Terminal{IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Clock: clock.RealClock{}, Program: term.PluginName}})
 }
 
-// programName returns the name of the program in texts, as a plugin of kubectl or of flux.
+// programName returns the name of the program for texts, as a plugin of kubectl or flux.
 func programName(program string) string {
 	if baseName(program) == fluxGate {
 		return "flux gate"
@@ -60,7 +60,7 @@ func programName(program string) string {
 	return term.PluginName
 }
 
-// completionArgs returns the arguments for cobra: those of the command line, or a request for completions if kubectl runs
+// completionArgs returns the arguments for cobra: the arguments of the command line, or a request for completions if kubectl runs
 // completionProgram.
 func completionArgs(args []string) []string {
 	if baseName(args[0]) == completionProgram {
@@ -136,7 +136,7 @@ var groups = []struct {
 	{"Set up", []func(*kube.Factory) *cobra.Command{see.NewCheckCommand, plan.NewKindsCommand, see.NewVersionCommand}},
 }
 
-// exitCodeFor prints an error, and returns its exit code.
+// exitCodeFor prints an error and returns the exit code for it.
 func exitCodeFor(t *term.Terminal, err error) int {
 	var code term.ExitCode
 	var invalid *preview.InvalidError
