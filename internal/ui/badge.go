@@ -15,7 +15,7 @@ import (
 // badgeAge is how long clients may cache a badge, in seconds.
 const badgeAge = "10"
 
-// badgeColors are the backgrounds of the texts, dark enough for white letters.
+// badgeColors are the background colors of the states, dark enough for white letters.
 var badgeColors = map[string]string{"open": "#157a3a", "closed": "#5a6673", unknown: "#8a4b00"}
 
 const unknown = "unknown"
@@ -35,8 +35,8 @@ func (h *handler) badge(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, badgeOf(name, word)) //nolint:gosec // each text is escaped; a client that has left gets nothing
 }
 
-// stateOf returns the name and the state of a Gate. file is its name with .svg. If the code is not 200, the name is "gate" and the state is
-// unknown.
+// stateOf returns the name and the state of a Gate. file is the name of the Gate with the suffix .svg. If the code is not 200, the name
+// is "gate" and the state is unknown.
 func (h *handler) stateOf(ctx context.Context, namespace, file string) (code int, name, word string) {
 	name, isPicture := strings.CutSuffix(file, ".svg")
 	if !isPicture {

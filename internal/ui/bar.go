@@ -19,11 +19,11 @@ type bar struct {
 	Parts []part
 	// Now is the position of the current time, negative if it is outside the drawing.
 	Now float64
-	// Grid is true if the bar refers to the days and the current time of the axis. The bar itself is then the same all day.
+	// Grid is true if the bar refers to the days and the current time drawn by the axis, so that the bar itself is the same all day.
 	Grid bool
 }
 
-// axis is the drawing above the bars: the days, and the current time.
+// axis is the drawing above the bars, with the days and the current time.
 type axis struct {
 	Days []day
 	Now  float64
@@ -32,18 +32,18 @@ type axis struct {
 // part is an interval in which a Gate keeps a state.
 type part struct {
 	X, Width float64
-	// Kind is its pattern, which distinguishes states and reasons without colors.
+	// Kind is the pattern of the part, which distinguishes states and reasons without colors.
 	Kind string
-	// Label is drawn if it fits, Title is the tooltip.
+	// Label is drawn if it fits, and Title is the tooltip.
 	Label, Title string
 }
 
 const (
-	// letter is the maximum width of a letter, in pixels. From firstWide on, letters (of East Asia) are twice as wide.
+	// letter is the maximum width of a letter, in pixels. From firstWide on, letters (of East Asian scripts) are twice as wide.
 	letter, firstWide = 7, '\u1100'
-	// narrow is the minimum width of a drawing with labels, in pixels: the style hides labels below it.
+	// narrow is the minimum width of a drawing with labels, in pixels. The style hides labels in narrower drawings.
 	narrow = 640
-	// maxLabel bounds a label or a title, in bytes.
+	// maxLabel bounds the length of a label or a title, in bytes.
 	maxLabel = 120
 )
 
@@ -59,14 +59,14 @@ func (p part) plate() int {
 	return letter*letters + 8
 }
 
-// roomy returns whether the part has a label and is wide enough for it.
+// roomy returns whether the part has a label and is wide enough to show it.
 func (p part) roomy() bool { return p.Label != "" && p.Width*narrow/100 >= float64(p.plate()+6) }
 
 // day is a day in a timeline.
 type day struct {
 	X, Width float64
 	Weekend  bool
-	// Name is drawn above the day, empty if it does not fit. Also is true if it does not fit on a small screen.
+	// Name is drawn above the day, empty if it does not fit. Also is true if Name does not fit on a small screen.
 	Name string
 	Also bool
 }
@@ -93,8 +93,8 @@ func isWeekend(at time.Time) bool {
 	return at.Weekday() == time.Saturday || at.Weekday() == time.Sunday
 }
 
-// nameOf returns the name of a day on the axis. It is shorter in longer timelines, and in timelines of more than 14 days only Mondays have
-// one.
+// nameOf returns the name of a day on the axis. Names are shorter in longer timelines. In timelines of more than 14 days, only Mondays
+// have a name.
 func nameOf(at time.Time, days int) string {
 	switch {
 	case days <= 7:
@@ -123,7 +123,7 @@ func barOf(t preview.Timeline, v view) bar {
 	return b
 }
 
-// partOf returns the drawing of an interval, cut to a range.
+// partOf returns the drawing of an interval, clipped to a range.
 func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	from, until := place(r, i.From.Time), place(r, i.Until.Time)
 	p := part{X: max(0, from), Kind: kindOf(i), Label: cut(label(i.Cause))}
@@ -132,7 +132,7 @@ func partOf(i preview.Interval, r preview.Range, zone *time.Location) part {
 	return p
 }
 
-// span formats an interval. If it ends on the day on which it begins, the date is printed once.
+// span formats an interval. If it begins and ends on the same day, the date is printed once.
 func span(from, until time.Time) string {
 	const minute = "Mon 2 Jan 15:04"
 	text := append(from.AppendFormat(make([]byte, 0, 48), minute), " – "...)
@@ -143,7 +143,8 @@ func span(from, until time.Time) string {
 	return string(until.AppendFormat(text, minute))
 }
 
-// cut truncates a text to maxLabel bytes. It replaces characters that do not print, such as those that change the direction of writing.
+// cut truncates a text to maxLabel bytes. It replaces characters that are not printable, such as characters that change the writing
+// direction.
 func cut(text string) string {
 	text = format.Printable(text)
 	if len(text) <= maxLabel {

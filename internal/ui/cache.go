@@ -14,10 +14,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-// cache stores values up to a total size in bytes. It evicts those that have not been used for the longest time.
+// cache stores values up to a total size in bytes. It evicts the values that have not been used for the longest time.
 type cache[V any] struct {
 	mu sync.Mutex
-	// young has the entries that were stored or read last. When it has half of the size, it replaces old.
+	// young contains the entries that were stored or read last. When it reaches half of the size, it replaces old.
 	young, old map[string]entry[V]
 	size, most int
 }
@@ -53,7 +53,7 @@ func (c *cache[V]) put(key string, value V, size int) {
 
 func (c *cache[V]) add(key string, e entry[V]) {
 	if e.size > c.most/2 {
-		return // it would leave no room for other values
+		return // the value would leave no room for other values
 	}
 	if c.size+e.size > c.most/2 {
 		c.old, c.young, c.size = c.young, map[string]entry[V]{}, 0
@@ -62,15 +62,15 @@ func (c *cache[V]) add(key string, e entry[V]) {
 	c.young[key] = e
 }
 
-// renderCache stores rendered pages for a moment, so that many requests for the same page cost as much as one.
+// renderCache stores rendered pages for a short time, so that many requests for the same page cost as much as one.
 type renderCache struct {
 	clock clock.PassiveClock
 	pages *cache[moment]
-	// turns lets one request at a time render the page of a key.
+	// turns ensures that only one request at a time renders the page of a key.
 	turns *limit.Limiter
 }
 
-// moment is a cached page, and the interval in which it is served.
+// moment is a cached page with the interval in which it is served.
 type moment struct {
 	*packed
 	from, until time.Time
@@ -80,8 +80,8 @@ func newRenderCache(clock clock.PassiveClock) *renderCache {
 	return &renderCache{clock, newCache[moment](maxRendered), limit.New(math.MaxInt, 1, 0, 0)}
 }
 
-// page returns the page of a key from the cache, or renders and caches it for the duration that render returns. An empty key disables the
-// cache. Concurrent requests for a key wait for the first one; if that is canceled, the next one renders the page.
+// page returns the page of a key from the cache, or renders it and caches it for the duration returned by render. An empty key disables
+// the cache. Concurrent requests for a key wait for the first one. If the first one is canceled, the next one renders the page.
 func (c *renderCache) page(ctx context.Context, key string, render func() (*packed, time.Duration, error)) (*packed, error) {
 	if key == "" {
 		page, _, err := render()
@@ -114,11 +114,12 @@ func (c *renderCache) get(key string) *packed {
 	return nil
 }
 
-// edition is the number of notifications that the pages have received. It is part of their keys, so that no page is older than the last
-// one.
+// edition is the number of notifications that the pages have received. It is part of the cache keys, so that no page is older than the
+// last notification.
 type edition struct{ number atomic.Int64 }
 
-// key returns the cache key of a viewer's page. Each notification changes it. It is empty for methods other than GET, which are not cached.
+// key returns the cache key of a viewer's page. It changes with each notification. It is empty for methods other than GET, which are not
+// cached.
 func (e *edition) key(asks *request) string {
 	if asks.Method != http.MethodGet {
 		return ""

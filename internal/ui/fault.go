@@ -15,7 +15,7 @@ type fault struct {
 	Text, Message, Hint string
 }
 
-// hints has the next step after an error.
+// hints has the next step for each error.
 var hints = map[int]string{
 	http.StatusUnauthorized: "Open the page through the ingress or the proxy where you sign in: it sends your token in the header Authorization. " +
 		"With kubectl and the plugin, kubectl gate ui shows the same pages on your machine.",
@@ -25,7 +25,7 @@ var hints = map[int]string{
 	http.StatusGatewayTimeout:     "The cluster has not responded in time. Try again.",
 }
 
-// badf returns an error in the request.
+// badf returns the error for an invalid request.
 func badf(format string, args ...any) error {
 	return Refused{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// Limits of the page of a Gate.
+// Limits of the page for a Gate.
 const (
 	maxNext    = 10
 	maxTargets = 200
@@ -30,7 +30,7 @@ const (
 	ahead      = 366 * 24 * time.Hour
 )
 
-// gatePage is the content of the page of a Gate.
+// gatePage is the content of the page for a Gate.
 type gatePage struct {
 	row
 	Axis axis
@@ -38,7 +38,7 @@ type gatePage struct {
 	// Message is the message of the condition Ready.
 	Message string
 	Next    []preview.Interval
-	// InForce and Planned are its requests.
+	// InForce and Planned are the requests of the Gate.
 	InForce, Planned []v1alpha1.AcceptedRequest
 	Exceptions       []exception
 	Targets          []Target
@@ -60,16 +60,16 @@ type exception struct {
 	Missing int
 }
 
-// one is a single Gate.
+// one is a single Gate, with the inputs for its page.
 type one struct {
 	*v1alpha1.Gate
 	known *Visible
 	set   *preview.Set
-	// bare is true if the timeline has only states and times.
+	// bare is true if the timeline contains only states and times.
 	bare bool
 }
 
-// one returns the Gate in the URL. It adds the time zone of the Gate to those of the view, and uses it if the URL selects it.
+// one returns the Gate in the URL. It adds the time zone of the Gate to the zones of the view, and uses it if the URL selects it.
 func (h *handler) one(r *request) (*one, error) {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	known, err := r.viewer.Gates(r.Context(), namespace, name)
@@ -108,7 +108,7 @@ func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline
 		return bareOf(report.Gates[0]), nil, nil
 	}
 	for _, warning := range found {
-		warning.Object = "" // the page has its name
+		warning.Object = "" // the page already shows the name
 		warnings = append(warnings, warning.String())
 	}
 	return report.Gates[0], warnings, nil
@@ -126,7 +126,7 @@ func (h *handler) gate(r *request) (c content, err error) {
 	return content{make: func() (any, error) { return page, h.fill(r.Context(), page, g, r.view) }}, err
 }
 
-// read reads the details that only users who may get the whole Gate may see.
+// read reads the details that are visible only to users who may get the whole Gate.
 func (p *gatePage) read(ctx context.Context, reader Reader) error {
 	targets, notes, err := reader.Targets(ctx, p.Gate)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *handler) fill(ctx context.Context, page *gatePage, g *one, v view) erro
 	return h.detail(page, g, v)
 }
 
-// detail adds the details that only users who may get the whole Gate may see.
+// detail adds the details that are visible only to users who may get the whole Gate.
 func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	for _, c := range g.Status.Conditions {
 		if c.Type == fluxmeta.ReadyCondition {
@@ -180,7 +180,7 @@ func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 	return err
 }
 
-// bareOf returns a timeline that has only states and times.
+// bareOf returns a copy of a timeline that contains only states and times.
 func bareOf(t preview.Timeline) preview.Timeline {
 	var bare []preview.Interval
 	for _, i := range t.Intervals {
@@ -211,7 +211,7 @@ func (h *handler) commands(g *v1alpha1.Gate, state string) []explain.Remedy {
 	return all
 }
 
-// manifest returns a Gate as it would be committed.
+// manifest returns the manifest of a Gate in the form in which it would be committed.
 func manifest(g *v1alpha1.Gate) (string, error) {
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateKind,

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxPages bounds the pages that are read at once, of which one is rendered. maxForms bounds the uploads in memory. Further requests
-	// wait.
+	// maxPages bounds how many pages are read at once. Only one of them is rendered at a time. maxForms bounds the number of uploads in
+	// memory. Further requests wait.
 	maxPages, maxForms = 8, 8
-	// maxSending bounds the large pages that are sent at once. One further page may be rendered meanwhile.
+	// maxSending bounds how many large pages are sent at once. One more page may be rendered in the meantime.
 	maxSending = 32
-	// cpuShare is the fraction of a processor that rendering may use in the long run. cpuBurst is the processor time before pages have to
-	// wait.
+	// cpuShare is the fraction of a processor that rendering may use in the long run. cpuBurst is the processor time after which pages have
+	// to wait.
 	cpuShare, cpuBurst = 0.2, time.Second
 )
 
-// viewerLimits are shared by a group of viewers. Authenticated and anonymous viewers have their own, so that neither group uses up the
-// limits of the other.
+// viewerLimits are shared by a group of viewers. Authenticated and anonymous viewers have separate limits, so that neither group uses up
+// the limits of the other.
 type viewerLimits struct {
 	*limit.Limiter
 	sends sends
@@ -35,7 +35,8 @@ func newViewerLimits(alone bool) *viewerLimits {
 	return &viewerLimits{Limiter: limit.New(maxPages, maxPages/2, cpuShare, cpuBurst)}
 }
 
-// begin waits until the viewer may read and render one more page. Call end afterwards, with the processor time that the page took.
+// begin waits until the viewer may read and render one more page. The caller must call end afterwards, with the processor time used for
+// the page.
 func (v *viewerLimits) begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	if end, err = v.Begin(ctx, viewer); errors.Is(err, limit.ErrBusy) {
 		err = errBusy
@@ -51,14 +52,14 @@ func (h *handler) limitsOf(asks *request) *viewerLimits {
 	return h.authenticated
 }
 
-// sends counts the readers of each large page that is being sent. Readers of the same page share its memory.
+// sends counts the readers of each large page that is being sent. Readers of the same page share the memory of the page.
 type sends struct {
 	mu      sync.Mutex
 	readers map[*packed]int
 }
 
-// begin returns whether a page may be sent, which is false if maxSending other large pages are being sent. If it returns true, call end
-// once the page is sent.
+// begin returns whether a page may be sent. It returns false if maxSending other large pages are being sent. If it returns true, the
+// caller must call end once the page has been sent.
 func (s *sends) begin(p *packed) bool {
 	if len(p.body) <= small {
 		return true

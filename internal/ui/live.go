@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// maxLive bounds the pages of a group of viewers that are notified of changes, divided among them. Other pages reload on their own.
+	// maxLive bounds how many pages of a group of viewers are notified of changes. The pages are divided among the viewers. Other pages
+	// reload periodically.
 	maxLive = 64
-	// quiet is the interval of keepalives. burst is the shortest time between two notifications.
+	// quiet is the interval of keepalives. burst is the minimum time between two notifications.
 	quiet, burst = 15 * time.Second, time.Second
-	// share bounds the reloads of notified pages: if rendering has taken a time t since the last notification, the next one is sent at least
-	// share*t after that. Rendered pages are cached by the same rule.
+	// share bounds the reloads of notified pages. If rendering has taken a time t since the last notification, the next notification is sent
+	// at least share*t after the last one. Rendered pages are cached by the same rule.
 	share = 10
-	// slow bounds the time to send a notification.
+	// slow bounds the time for sending a notification.
 	slow = 5 * time.Second
-	// retry is when to watch again after an error.
+	// retry is the delay before watching again after an error.
 	retry = 5 * time.Second
-	// maxPlaces bounds the namespaces of changes that are stored per page. More count as all.
+	// maxPlaces bounds how many namespaces of changes are stored per page. If there are more, all namespaces count as changed.
 	maxPlaces = 100
 )
 
@@ -40,7 +41,7 @@ type live struct {
 	mu        sync.Mutex
 	listeners map[*listener]bool
 	stop      context.CancelFunc
-	// notified is the time of the last notification. cost is the rendering time of pages since then, and due is whether a notification is
+	// notified is the time of the last notification. cost is the rendering time of pages since then, and due is true if a notification is
 	// scheduled.
 	notified time.Time
 	cost     time.Duration
@@ -52,9 +53,9 @@ type listener struct {
 	bare    bool
 	viewer  string
 	changed chan struct{}
-	// evicted is closed when another viewer gets its place.
+	// evicted is closed when another viewer takes the place of the page.
 	evicted chan struct{}
-	// where has the namespaces of changes since its last notification.
+	// where has the namespaces with changes since the page was last notified.
 	where map[string]bool
 }
 
@@ -63,7 +64,7 @@ func newLive(viewers Viewers, clock clock.PassiveClock) *live {
 }
 
 // join adds a page to the listeners, or returns nil if its group of viewers is full. In a full group, it evicts a page of the viewer with
-// the most pages if that viewer then still has at least as many pages as the joining viewer.
+// the most pages, provided that this viewer then still has at least as many pages as the joining viewer.
 func (l *live) join(bare bool, viewer string) *listener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +124,8 @@ func (l *live) costs(d time.Duration) {
 	l.cost += d
 }
 
-// changed records a change in a namespace for each page, and schedules a notification: at once, or later if the last one was less than
-// burst ago or rendering has taken too much of the time since then.
+// changed records a change in a namespace for each page, and schedules a notification. The notification is sent at once, or later if the
+// last one was less than burst ago or rendering has taken too much of the time since then.
 func (l *live) changed(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,13 +157,13 @@ func (l *live) notify() {
 		}
 		select {
 		case page.changed <- struct{}{}:
-		default: // it is already notified
+		default: // the page has already been notified
 		}
 	}
 }
 
-// take returns the namespaces that changed since the page was last notified, and resets them. It keeps them if another notification is
-// scheduled, because the page may still load data from before these changes.
+// take returns the namespaces that have changed since the page was last notified, and resets them. It keeps them if another notification
+// is scheduled, because the page may still load data from before these changes.
 func (l *live) take(page *listener) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,10 +174,10 @@ func (l *live) take(page *listener) []string {
 	return where
 }
 
-// serve sends server-sent events: one after each change that the viewer may see, as long as the viewer may see anything.
+// serve sends server-sent events, one after each change that is visible to the viewer, as long as the viewer may see anything.
 func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	viewer, err := l.viewers.Of(r)
-	if err == nil { // a viewer who may see no Gate does not count towards maxLive
+	if err == nil { // a viewer who may not see any Gate does not count towards maxLive
 		_, err = viewer.Gates(r.Context(), "", "")
 	}
 	if err != nil {

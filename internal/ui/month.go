@@ -6,10 +6,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// monthPage is the content of the page of a month, to be printed.
+// monthPage is the content of the printable page for a month.
 type monthPage struct {
 	*one
-	// Name is the name of the month. Before and After are the URLs of its neighbors.
+	// Name is the name of the month. Before and After are the URLs of the adjacent months.
 	Name, Before, After string
 	Weeks               [][]date
 	Notes               []string

@@ -28,7 +28,7 @@ type overviewPage struct {
 	Notes          []string
 }
 
-// group has the Gates of a namespace, or all of them.
+// group contains the Gates of a namespace, or all Gates.
 type group struct {
 	Namespace string
 	Rows      []row
@@ -38,10 +38,10 @@ type group struct {
 type row struct {
 	Gate  *v1alpha1.Gate
 	State string
-	// Why is the reason in a few words, and Until is when that ends.
+	// Why is the reason in a few words, and Until is when that reason ends.
 	Why   string
 	Until *v1alpha1.Transition
-	// Drawn is its bar.
+	// Drawn is the bar of the Gate.
 	Drawn template.HTML
 }
 
@@ -57,8 +57,8 @@ func (h *handler) overview(r *request) (c content, err error) {
 	return content{known.key(r), func() (any, error) { return h.rows(r.Context(), known, keep, r.view) }}, nil
 }
 
-// key returns the cache key of the overview. Viewers who get the same page share a key, which changes every minute. It is empty if the page
-// must not be cached.
+// key returns the cache key of the overview. Viewers who get the same page share a key, which changes every minute. It is empty if the
+// page must not be cached.
 func (k *Visible) key(r *request) string {
 	if k.Version == nil {
 		return ""
@@ -71,7 +71,7 @@ func (k *Visible) key(r *request) string {
 	return string(sum.Sum(nil))
 }
 
-// rows returns the content of the overview, with the Gates for which keep returns true.
+// rows returns the content of the overview, with the Gates that keep returns true for.
 func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.Gate, row) bool, v view) (any, error) {
 	page := overviewPage{Axis: axisOf(v), All: len(known.Gates), Notes: known.Notes}
 	var kept []row
@@ -109,7 +109,7 @@ func (h *handler) rows(ctx context.Context, known *Visible, keep func(*v1alpha1.
 	return page, nil
 }
 
-// bars returns the drawing of each row by namespace/name of its Gate. It draws only those that are not cached.
+// bars returns the drawings of the rows by the namespace/name of the Gate. It draws only bars that are not cached.
 func (h *handler) bars(ctx context.Context, known *Visible, rows []row, v view) (map[string]template.HTML, error) {
 	drawn, missing := map[string]template.HTML{}, map[string]string{}
 	for _, made := range rows {

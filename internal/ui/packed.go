@@ -14,17 +14,17 @@ import (
 	"github.com/fluxcd/gating-controller/internal/limit"
 )
 
-// packed is a rendered and compressed page, so that a slow reader takes little memory. A page that fails to render is not sent.
+// packed is a rendered and compressed page, so that a slow reader takes up little memory. A page that fails to render is not sent.
 type packed struct{ body []byte }
 
 const (
 	// small is the size in bytes up to which the number of concurrently sent pages is not limited.
 	small = 32 << 10
-	// unpacking is the time to decompress a byte.
+	// unpacking is the time it takes to decompress a byte.
 	unpacking = 10 * time.Nanosecond
 )
 
-// packers are pooled because each takes a megabyte, far more than most pages.
+// packers are pooled, because each one takes a megabyte, far more than most pages.
 var packers = sync.Pool{New: func() any {
 	packs, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -50,7 +50,7 @@ func pack(write func(io.Writer) error) (*packed, error) {
 // size returns the size of the uncompressed page in bytes. gzip stores it in the last four bytes.
 func (p *packed) size() int { return int(binary.LittleEndian.Uint32(p.body[len(p.body)-4:])) }
 
-// send responds with the page. If the client does not accept gzip, the time to decompress a large page is charged to the viewer.
+// send responds with the page. If the client does not accept gzip, the time it takes to decompress a large page is charged to the viewer.
 func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *limit.Limiter, viewer string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
@@ -61,7 +61,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *li
 		_, _ = w.Write(p.body)
 		return
 	}
-	header.Set("Content-Length", strconv.Itoa(p.size())) // lets a reader detect that the page is truncated
+	header.Set("Content-Length", strconv.Itoa(p.size())) // lets a reader detect a truncated page
 	if r.Method == http.MethodHead {
 		w.WriteHeader(code)
 		return
@@ -75,7 +75,7 @@ func (p *packed) send(w http.ResponseWriter, r *http.Request, code int, work *li
 	}
 	unpacks, err := gzip.NewReader(bytes.NewReader(p.body))
 	if err != nil {
-		panic(err) // pack has compressed it
+		panic(err) // the body was compressed by pack
 	}
 	w.WriteHeader(code)
 	_, _ = io.Copy(w, unpacks) //nolint:gosec // packed above

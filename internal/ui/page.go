@@ -13,13 +13,13 @@ type request struct {
 	*http.Request
 	view   view
 	viewer Viewer
-	// uploaded has the manifests to preview.
+	// uploaded contains the manifests to preview.
 	uploaded string
 }
 
-// content renders the part that is specific to a page, from data that was read before. It needs only the processor.
+// content renders the part that is specific to a page, from data that has already been read. It needs only processor time.
 type content struct {
-	// key identifies all inputs of the content, for a page that is the same for other viewers. It is empty if unknown.
+	// key identifies all inputs of the content, for a page that other viewers see, too. It is empty if unknown.
 	key  string
 	make func() (any, error)
 }
@@ -55,7 +55,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 	}
 }
 
-// make renders a page, or an error page if that fails. It returns an error if the error page fails, too.
+// make renders a page, or an error page if that fails. It returns an error if rendering the error page also fails.
 func (h *handler) make(asks *request, name string, of func(*request) (content, error)) (code int, made *packed, err error) {
 	if made, err = h.known(asks, name, of); err != nil {
 		return h.fault(asks, err)
@@ -63,7 +63,7 @@ func (h *handler) make(asks *request, name string, of func(*request) (content, e
 	return http.StatusOK, made, nil
 }
 
-// fault renders the error page for wrong. code is the status code of the response.
+// fault renders the error page for the error wrong. code is the status code of the response.
 func (h *handler) fault(asks *request, wrong error) (code int, made *packed, err error) {
 	code = codeOf(wrong)
 	made, err = h.pack(asks, "error", fault{http.StatusText(code), wrong.Error(), hints[code]})
@@ -137,7 +137,7 @@ func (h *handler) pack(asks *request, name string, shown any) (*packed, error) {
 	})
 }
 
-// layout is the common part of all pages.
+// layout is the part that all pages have in common.
 type layout struct {
 	View    view
 	Content any
@@ -145,7 +145,7 @@ type layout struct {
 	Name string
 }
 
-// ErrBare is the error for details that a viewer without a token may not see.
+// ErrBare is returned for details that a viewer without a token is not allowed to see.
 var ErrBare error = Refused{http.StatusUnauthorized, errors.New("sign in: without a token, the pages have only names, states and times of gates")}
 
 // Errors for a page that exceeds a limit.

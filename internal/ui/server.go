@@ -1,5 +1,5 @@
-// Package ui serves the web UI: when Gates are open, what is planned, and what waits. Pages are read-only: they show the commands that make
-// changes.
+// Package ui serves the web UI, which shows when Gates are open, what is planned, and what is waiting. Pages are read-only. They show the
+// commands that make changes.
 package ui
 
 import (
@@ -24,18 +24,18 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// Visible has the Gates of a cluster that a viewer may see.
+// Visible contains the Gates of a cluster that a viewer may see.
 type Visible struct {
-	// Set has the Gates with their exceptions and calendars, to compute when they are open. It is complete even if the viewer may see only
-	// the results.
+	// Set contains the Gates with their exceptions and calendars, to compute when they are open. It is complete even if the viewer may see
+	// only the results.
 	Set *preview.Set
-	// Gates and Exceptions are those of the set, as the viewer may see them.
+	// Gates and Exceptions are the objects of the set, in the form that the viewer may see.
 	Gates      []*v1alpha1.Gate
 	Exceptions []*v1alpha1.GateException
 	// Notes describe what the viewer may not see.
 	Notes []string
-	// Version returns a text that identifies all inputs that decide when a Gate of the set is open, for cache keys. It is nil if they are
-	// unknown.
+	// Version returns a text that identifies all inputs that determine when a Gate of the set is open, for cache keys. It is nil if these
+	// inputs are unknown.
 	Version func(g *v1alpha1.Gate) string
 }
 
@@ -48,9 +48,10 @@ type Target struct {
 
 // Reader reads what a viewer may see. Errors include the next step.
 type Reader interface {
-	// Gates returns the visible Gates of a namespace, or of all namespaces if it is empty. If name is set, it may return only that Gate.
+	// Gates returns the visible Gates of a namespace, or of all namespaces if namespace is empty. If name is set, it may return only that
+	// Gate.
 	Gates(ctx context.Context, namespace, name string) (*Visible, error)
-	// Targets returns the targets of a Gate that are not free, with notes about those that the viewer may not see.
+	// Targets returns the targets of a Gate that are not free, with notes about targets that the viewer may not see.
 	Targets(ctx context.Context, g *v1alpha1.Gate) ([]Target, []string, error)
 	// Why explains an object.
 	Why(ctx context.Context, kind, namespace, name string) (*explain.Explanation, error)
@@ -63,9 +64,9 @@ type Reader interface {
 // Viewer is a user of the web UI.
 type Viewer struct {
 	Reader
-	// Key is equal for viewers who see the same at all times.
+	// Key is the same for viewers who always see the same content.
 	Key string
-	// Person is equal for all tokens of a user. Shared resources are divided among users.
+	// Person is the same for all tokens of a user. Shared resources are divided among users.
 	Person string
 	// Bare is true if the viewer may see only names, states and times. The Reader then returns Gates without other fields.
 	Bare bool
@@ -79,7 +80,7 @@ type Viewers interface {
 	Changes(ctx context.Context, changed func(namespace string)) error
 }
 
-// Refused is the error for a refused page, with its status code.
+// Refused is the error for a refused page, with the status code.
 type Refused struct {
 	Code  int
 	Cause error
@@ -109,13 +110,13 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Zone is the time zone of the viewer.
 	Zone *time.Location
-	// AnyZone is true if the time zone of the viewer is unknown: the browser sends it, and Zone is the default.
+	// AnyZone is true if the time zone of the viewer is unknown. The browser then sends the time zone, and Zone is the default.
 	AnyZone bool
-	// Alone is true if the server is for one user, on their own machine: rendering may use a whole processor.
+	// Alone is true if the server is for a single user, on their own machine. Rendering may then use a whole processor.
 	Alone bool
 	// Command is the command of the plugin, such as kubectl gate.
 	Command string
-	// Namespace is the namespace of manifests without one.
+	// Namespace is the namespace for manifests that have none.
 	Namespace string
 	// Validate returns the errors of a manifest. If it is nil, as in the controller, manifests are decoded but not validated.
 	Validate func(*unstructured.Unstructured) field.ErrorList
@@ -128,25 +129,26 @@ type handler struct {
 	Options
 	pages map[string]*template.Template
 	live  *live
-	// forms bounds the uploads that are in memory until their pages are rendered.
+	// forms bounds the number of uploads that are kept in memory until their pages are rendered.
 	forms *limit.Limiter
-	// rendering permits one page at a time to be rendered, to bound the memory.
+	// rendering allows only one page to be rendered at a time, to bound the memory.
 	rendering *limit.Limiter
-	// authenticated and anonymous are the limits of these viewers.
+	// authenticated and anonymous are the limits for these groups of viewers.
 	authenticated, anonymous *viewerLimits
 	rendered                 *renderCache
-	// drawn are the bars of Gates.
+	// drawn caches the bars of Gates.
 	drawn *cache[template.HTML]
 }
 
 const (
-	// maxRendered and maxDrawn bound the stored pages and bars in bytes: half is enough for 1,000 Gates of ten periods.
+	// maxRendered and maxDrawn bound the size of stored pages and bars in bytes. Half of that is enough for 1,000 Gates with ten periods
+	// each.
 	maxRendered, maxDrawn = 4 << 20, 18 << 20
-	// making and sending are the timeouts to render a page and to send it.
+	// making and sending are the timeouts for rendering and sending a page.
 	making, sending = 30 * time.Second, 20 * time.Second
 )
 
-// New returns the handler of the web UI. Links are relative, so it can be served below any path that ends with a slash.
+// New returns the handler of the web UI. Links are relative, so the web UI can be served below any path that ends with a slash.
 func New(o Options) http.Handler {
 	h := &handler{
 		Options: o, pages: map[string]*template.Template{}, live: newLive(o.Viewers, o.Clock),

@@ -10,13 +10,13 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Subscription is a calendar to which users can subscribe.
+// Subscription is a calendar that users can subscribe to.
 type Subscription struct {
-	// Name is the name of the CalendarFeed, Path is where it is served.
+	// Name is the name of the CalendarFeed, and Path is the path at which it is served.
 	Name, Path string
 }
 
-// SubscriptionsTo returns the served calendars that show a Gate, by name.
+// SubscriptionsTo returns the served calendars that show a Gate, sorted by name.
 func SubscriptionsTo(g *v1alpha1.Gate, calendars []v1alpha1.CalendarFeed) (found []Subscription) {
 	for i := range calendars {
 		c := &calendars[i]

@@ -2,7 +2,7 @@ package ui
 
 import "github.com/fluxcd/gating-controller/internal/explain"
 
-// targetPage is the content of the page of an object.
+// targetPage is the content of the page for an object.
 type targetPage struct{ *explain.Explanation }
 
 func (h *handler) target(r *request) (content, error) {

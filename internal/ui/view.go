@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// view has the settings of a page: range and time zone.
+// view contains the settings of a page: the range and the time zone.
 type view struct {
 	Now time.Time
 	// Zone is the zone of times, one of Zones.
@@ -30,7 +30,7 @@ type view struct {
 	Bare bool
 	// AnyZone is true if the browser may set the time zone.
 	AnyZone bool
-	// query has the parameters of the URL.
+	// query contains the parameters of the URL.
 	query url.Values
 }
 
@@ -40,14 +40,14 @@ const (
 	maxAway = 400 * 24 * time.Hour
 )
 
-// parameters are the supported parameters. Links omit others.
+// parameters are the supported parameters. Links omit all others.
 var parameters = []string{"zone", "days", "from", "month", "text", "namespace", "state", "labels"}
 
 // Spans are the possible lengths of a timeline, in days.
 var spans = []int{1, 7, 14, 31}
 
-// view parses the parameters that all pages have. Times are in the viewer's zone by default. The parameter zone selects UTC, the zone of
-// the Gate (of, nil if it has none), or, if AnyZone is set, another zone.
+// view parses the parameters that all pages have. By default, times are in the viewer's zone. The parameter zone selects UTC, the zone of
+// the Gate (of, nil if it has none), or any other zone if AnyZone is set.
 func (h *handler) view(r *request, of *time.Location) (view, error) {
 	v := view{Now: h.Clock.Now(), Zone: h.Zone, Days: 14, query: url.Values{}, Command: h.Command, Bare: r.viewer.Bare, AnyZone: h.AnyZone}
 	v.Root = "./" + strings.Repeat("../", max(0, strings.Count(r.URL.EscapedPath(), "/")-1))
@@ -90,8 +90,8 @@ func (h *handler) view(r *request, of *time.Location) (view, error) {
 	return v, nil
 }
 
-// parse parses the day or the month in the parameter name. It refuses values more than maxAway from now. The result is noon in the zone of
-// the view.
+// parse parses the day or the month in the parameter name. It rejects values that are more than maxAway from now. The result is noon in
+// the zone of the view.
 func (v view) parse(name, format, value string) (time.Time, error) {
 	at, err := time.ParseInLocation(format, value, time.UTC)
 	if err != nil {
@@ -103,8 +103,8 @@ func (v view) parse(name, format, value string) (time.Time, error) {
 	return time.Date(at.Year(), at.Month(), at.Day(), 12, 0, 0, 0, v.Zone), nil
 }
 
-// midnight returns the start of a day in the zone of at. days is counted from the day of at. If the clocks skip midnight on that day, it
-// returns 01:00.
+// midnight returns the start of a day in the zone of at. days is relative to the day of at. If the clocks skip midnight on
+// that day, it returns 01:00.
 func midnight(at time.Time, days int) time.Time {
 	day := time.Date(at.Year(), at.Month(), at.Day()+days, 12, 0, 0, 0, at.Location())
 	begin := time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, at.Location())
@@ -114,7 +114,7 @@ func midnight(at time.Time, days int) time.Time {
 	return begin
 }
 
-// With returns the URL of the same page with another value of a parameter. An empty value removes the parameter.
+// With returns the URL of the same page with a different value of a parameter. An empty value removes the parameter.
 func (v view) With(name, value string) string {
 	query := url.Values{}
 	for key, values := range v.query {
@@ -190,7 +190,7 @@ type choice struct {
 	Current       bool
 }
 
-// Time formats an instant in the zone of the view, and how far away it is. It returns a dash for none.
+// Time formats an instant in the zone of the view, and how far away it is. It returns a dash if there is no instant.
 func (v view) Time(at any) template.HTML {
 	var t time.Time
 	switch at := at.(type) {

@@ -18,23 +18,23 @@ import (
 
 // Limits of a preview of changes.
 const (
-	// maxManifests bounds an upload in bytes, including the overhead of a form.
+	// maxManifests bounds the size of an upload in bytes, including the overhead of a form.
 	maxManifests = 1<<20 + 4096
-	// maxRead bounds how much of an upload that is too large is read and discarded, in bytes, because a browser shows no response before it
-	// has sent everything.
+	// maxRead bounds how many bytes of an upload that is too large are read and discarded, because a browser shows no response before it has
+	// sent everything.
 	maxRead = 64 << 20
-	// maxTried bounds the Gates in the manifests.
+	// maxTried bounds the number of Gates in the manifests.
 	maxTried = 200
-	// maxPreviews is the number of previews on one page.
+	// maxPreviews bounds the number of previews on one page.
 	maxPreviews = 4
-	// maxFaults bounds the faults that are shown.
+	// maxFaults bounds the number of faults that are shown.
 	maxFaults = 50
 )
 
 // whatIfPage is the form, and the result.
 type whatIfPage struct {
 	Manifests string
-	// Faults describe what is wrong with the manifests, More is how many are not shown.
+	// Faults describe what is wrong with the manifests, and More is how many are not shown.
 	Faults []string
 	More   int
 	// Tried is true if there is a result.
@@ -81,7 +81,7 @@ func (h *handler) tries(r *request, known *Visible) (whatIfPage, error) {
 	return page, r.Context().Err()
 }
 
-// try adds to the page how the manifests change the Gates of the cluster.
+// try adds to the page how the manifests would change the Gates of the cluster.
 func (p whatIfPage) try(before, manifests *preview.Set, v view) whatIfPage {
 	after := before.Applied(manifests)
 	changes, warnings, err := preview.Diff(before, after, v.Range)
@@ -130,7 +130,7 @@ func (p whatIfPage) fails(err error) whatIfPage {
 	return p
 }
 
-// barIn returns the bar of a Gate in a report, nil if the report does not have the Gate.
+// barIn returns the bar of a Gate in a report, nil if the report does not contain the Gate.
 func barIn(report *preview.Report, name string, v view) *bar {
 	for _, t := range report.Gates {
 		if t.Gate == name {
@@ -141,8 +141,8 @@ func barIn(report *preview.Report, name string, v view) *bar {
 	return nil
 }
 
-// upload reads the manifests of a request before its page counts as being rendered, so that a slow sender delays only other senders. Call
-// end once the page is rendered and the manifests can be freed.
+// upload reads the manifests of a request before its page counts as being rendered, so that a slow sender delays only other senders. The
+// caller must call end once the page has been rendered and the manifests can be freed.
 func (h *handler) upload(r *request) (end func(time.Duration), err error) {
 	if end, err = h.forms.Begin(r.Context(), r.viewer.Person); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func happened(e v1alpha1.HistoryEntry) string {
 	return format.Printable(strings.TrimSpace(text))
 }
 
-// legend explains the patterns, or only those of the states.
+// legend explains the patterns. If bare is set, it explains only the patterns of the states.
 func legend(bare bool) []part {
 	if bare {
 		return []part{{Kind: "opened", Label: "open"}, {Kind: "closed", Label: "closed"}}
