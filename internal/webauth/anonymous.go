@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// anonymousViewer is a viewer without a token, who sees names, states and times only.
+// anonymousViewer is a viewer without a token, who sees only names, states and times.
 type anonymousViewer struct{ *Viewers }
 
 // Gates implements ui.Reader.
@@ -39,7 +39,7 @@ func (a anonymousViewer) Gates(ctx context.Context, namespace, name string) (*ui
 	return &ui.Visible{Set: known.Set, Gates: shown, Version: version}, nil
 }
 
-// bare returns a Gate with names, states and times only. Its mode and whether it is suspended are part of its state.
+// bare returns a copy of a Gate with only names, states and times. The mode, and whether the Gate is suspended, are part of its state.
 func bare(g *v1alpha1.Gate) *v1alpha1.Gate {
 	transition := func(t *v1alpha1.Transition) *v1alpha1.Transition {
 		if t == nil {

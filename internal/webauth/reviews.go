@@ -29,20 +29,20 @@ type Creator interface {
 	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 }
 
-// Reviews authenticates and authorizes users with the API server, and caches the results. It stores digests of tokens only.
+// Reviews authenticates and authorizes users with the API server, and caches the results. It stores only digests of tokens.
 type Reviews struct {
 	creator Creator
 	clock   clock.PassiveClock
 	log     logr.Logger
 	metrics *Metrics
 
-	// users has the users of valid tokens. invalid has the other tokens separately, so that they cannot evict users.
+	// users has the users of valid tokens. invalid stores all other tokens separately, so that they cannot evict users.
 	users, invalid, decisions *cache.LRUExpireCache
 
 	slots *limit.Limiter
-	// pending shares a review among concurrent requests for the same one.
+	// pending shares a review among concurrent requests that need the same review.
 	pending singleflight.Group
-	// unknown bounds the reviews of unknown tokens, rates has a rate.Limiter for the access reviews of each user.
+	// unknown limits the reviews of unknown tokens, and rates has a rate.Limiter for the access reviews of each user.
 	unknown *rate.Limiter
 	mu      sync.Mutex
 	rates   *cache.LRUExpireCache
@@ -51,7 +51,7 @@ type Reviews struct {
 // user is an authenticated user, with the attributes for access reviews.
 type user struct {
 	authorizationv1.SubjectAccessReviewSpec
-	// key identifies a user with their rights. It differs between tokens of a service account, because each token has an ID.
+	// key identifies a user and their permissions. It differs between the tokens of a service account, because each token has an ID.
 	key      string
 	reviewed time.Time
 }
@@ -69,8 +69,8 @@ func NewReviews(creator Creator, clock clock.PassiveClock, log logr.Logger, metr
 	}
 }
 
-// bearerToken returns the bearer token of a request, empty if the request has none or uses another scheme. It returns an error if the token
-// is empty or too long, or if there are several headers.
+// bearerToken returns the bearer token of a request, empty if the request has no token or uses another scheme. It returns an error if the
+// token is empty or too long, or if there is more than one Authorization header.
 func bearerToken(r *http.Request) (string, error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) > 1 {
@@ -93,7 +93,7 @@ func refuse(code int, format string, args ...any) error {
 	return ui.Refused{Code: code, Cause: fmt.Errorf(format, args...)}
 }
 
-// Identify returns the user of a token, from a TokenReview at most reviewAge ago.
+// Identify returns the user of a token. The TokenReview is at most reviewAge old.
 func (v *Reviews) Identify(ctx context.Context, token string) (*user, error) {
 	digest := sha256.Sum256([]byte(token))
 	key, now := string(digest[:]), v.clock.Now()
@@ -144,7 +144,7 @@ func (v *Reviews) reviewToken(ctx context.Context, key, token string) (*user, er
 	return found, nil
 }
 
-// May returns whether a user may access a resource, from a SubjectAccessReview at most reviewAge ago.
+// May returns whether a user may access a resource. The SubjectAccessReview is at most reviewAge old.
 func (v *Reviews) May(ctx context.Context, u *user, a authorizationv1.ResourceAttributes) (bool, error) {
 	key := fmt.Sprintf("%s%q", u.key, []string{a.Verb, a.Group, a.Resource, a.Namespace, a.Name})
 	if may, ok := v.decisions.Get(key); ok {
@@ -181,8 +181,8 @@ func (v *Reviews) rate(u *user) *rate.Limiter {
 	return limiter
 }
 
-// once runs a review, or waits for the result if the same review is running. A canceled request does not cancel the review for other
-// requests.
+// once runs a review, or waits for the result if the same review is already running. A canceled request does not cancel the review for
+// other requests.
 func (v *Reviews) once(ctx context.Context, key string, review func(context.Context) (any, error)) (any, error) {
 	shared := v.pending.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
@@ -197,10 +197,10 @@ func (v *Reviews) once(ctx context.Context, key string, review func(context.Cont
 	}
 }
 
-// errUnreviewed is the error if a review fails. The cause is only logged, because it may contain names that the viewer must not see.
+// errUnreviewed is returned if a review fails. The cause is only logged, because it may contain names that the viewer must not see.
 var errUnreviewed = ui.Refused{Code: http.StatusServiceUnavailable, Cause: errors.New(msgUnreviewed)}
 
-// create creates a review within the limits of a user. The user is empty for token reviews, when it is not known yet.
+// create creates a review within the limits of a user. For token reviews, the user is empty, because it is not known yet.
 func (v *Reviews) create(ctx context.Context, user, kind string, review client.Object) error {
 	end, err := v.slots.Begin(ctx, user)
 	if err != nil {

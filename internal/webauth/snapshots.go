@@ -28,11 +28,11 @@ func newSnapshots(clock clock.PassiveClock) *snapshots {
 	return &snapshots{clock, limit.New(1, 1, readShare, readBurst), cache.NewLRUExpireCacheWithClock(maxSnapshots, clock)}
 }
 
-// errNoSlot is returned if the targets of a Gate cannot be read because those of other Gates are being read.
+// errNoSlot is returned if the targets of a Gate cannot be read because the targets of other Gates are being read.
 var errNoSlot = errors.New(msgTargetsBusy)
 
-// get returns the cached snapshot of a Gate, or calls read to take one on behalf of a viewer. It returns errNoSlot if other reads leave no
-// time for it.
+// get returns the cached snapshot of a Gate, or calls read to take a new one on behalf of a viewer. It returns errNoSlot if other reads
+// leave no time for this.
 func (s *snapshots) get(ctx context.Context, gate types.UID, viewer string, read func(context.Context, *snapshot) error) (*snapshot, error) {
 	if stored, ok := s.byGate.Get(gate); ok {
 		return stored.(*snapshot), nil //nolint:forcetypeassert // it stores nothing else

@@ -36,7 +36,7 @@ type ConfigMapWatch interface {
 type Source struct {
 	// Cache has all Gates, GateExceptions and, if they are served, CalendarFeeds.
 	Cache cache.Cache
-	// Watch begins to watch a ConfigMap with calendars of Gates. It calls a function after each change.
+	// Watch starts watching a ConfigMap that contains calendars of Gates. It calls a function after each change.
 	Watch func(key types.NamespacedName, changed func()) ConfigMapWatch
 
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ type Source struct {
 // listener is called after changes of ConfigMaps.
 type listener struct{ changed func(namespace string) }
 
-// Ready returns once Gates and exceptions are read.
+// Ready returns once Gates and exceptions have been read.
 func (s *Source) Ready(ctx context.Context) error {
 	for _, obj := range []client.Object{&v1alpha1.Gate{}, &v1alpha1.GateException{}} {
 		if _, err := s.Cache.GetInformer(ctx, obj); err != nil {
@@ -58,7 +58,7 @@ func (s *Source) Ready(ctx context.Context) error {
 	return nil
 }
 
-// gates returns the Gates of a namespace, or of all namespaces if it is empty, sorted by namespace and name.
+// gates returns the Gates of a namespace, or of all namespaces if namespace is empty, sorted by namespace and name.
 func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate, error) {
 	list := &v1alpha1.GateList{}
 	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -77,7 +77,7 @@ func (s *Source) gates(ctx context.Context, namespace string) ([]*v1alpha1.Gate,
 	return gates, nil
 }
 
-// exceptions returns the GateExceptions of a namespace, or of all namespaces if it is empty, sorted by namespace and name.
+// exceptions returns the GateExceptions of a namespace, or of all namespaces if namespace is empty, sorted by namespace and name.
 func (s *Source) exceptions(ctx context.Context, namespace string) ([]*v1alpha1.GateException, error) {
 	list := &v1alpha1.GateExceptionList{}
 	if err := s.Cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -100,8 +100,8 @@ func (s *Source) calendars(ctx context.Context, namespace string) ([]v1alpha1.Ca
 	return list.Items, err
 }
 
-// configMap returns a ConfigMap. If it does not exist or the controller may not read it, broken is the reason, for the viewer. err means
-// that it was not read in time.
+// configMap returns a ConfigMap. If the ConfigMap does not exist, or the controller is not permitted to read it, broken is the reason to
+// show to the viewer. err is set if it was not read in time.
 func (s *Source) configMap(ctx context.Context, name preview.ConfigMap) (found *corev1.ConfigMap, broken, err error) {
 	watch := s.watch(name)
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -134,7 +134,7 @@ func (s *Source) watch(name preview.ConfigMap) ConfigMapWatch {
 	return s.watches[name]
 }
 
-// evict stops the watches of ConfigMaps that are not in needed.
+// evict stops watching ConfigMaps that are not in needed.
 func (s *Source) evict(needed []preview.ConfigMap) {
 	var unused []ConfigMapWatch
 	s.mu.Lock()
@@ -150,7 +150,7 @@ func (s *Source) evict(needed []preview.ConfigMap) {
 	}
 }
 
-// notify notifies all listeners that a ConfigMap in the namespace changed.
+// notify notifies all listeners that a ConfigMap in the namespace has changed.
 func (s *Source) notify(namespace string) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.listeners))

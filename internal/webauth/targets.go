@@ -31,7 +31,7 @@ type line struct {
 	source schema.GroupResource
 }
 
-// readTargets adds the targets of a Gate, of all kinds, to a snapshot, except those that are free.
+// readTargets adds the targets of a Gate, of all kinds, to a snapshot, except free targets.
 func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snapshot) error {
 	namespaces := []string{g.Namespace}
 	for _, ref := range g.Spec.Targets {
@@ -76,7 +76,7 @@ func (w *Viewers) readTargets(ctx context.Context, g *v1alpha1.Gate, taken *snap
 	return ctx.Err()
 }
 
-// forViewers replaces a Forbidden error, which would reveal the account and the permissions of the controller.
+// forViewers replaces a Forbidden error, because it would reveal the account and the permissions of the controller.
 func forViewers(err error) error {
 	if apierrors.IsForbidden(err) {
 		return errors.New(msgControllerMayNot)
@@ -84,7 +84,7 @@ func forViewers(err error) error {
 	return err
 }
 
-// rank orders targets in the list: those with a higher rank come first.
+// rank determines the order of targets in the list. Targets with a higher rank come first.
 func rank(l line) int {
 	switch {
 	case l.State == string(explain.Held) && l.IsFresh():
@@ -95,14 +95,14 @@ func rank(l line) int {
 	return 0
 }
 
-// each lists the objects of a kind in a namespace in chunks, and calls do for each of them until it returns false.
+// each lists the objects of a kind in a namespace in chunks, and calls do for each object until do returns false.
 func (w *Viewers) each(ctx context.Context, kind *meta.RESTMapping, namespace string, do func(*unstructured.Unstructured) bool) error {
 	opts := &client.ListOptions{Namespace: namespace, Limit: 500}
 	for {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
 		if err := w.Live.List(ctx, list, opts); err != nil {
-			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) { // the kind was just removed
+			if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) { // the kind has just been removed
 				return nil
 			}
 			return err
@@ -138,7 +138,7 @@ func (s *sources) newLine(ctx context.Context, obj *unstructured.Unstructured, s
 	return l
 }
 
-// get returns a source and its resource. The source is nil if it cannot be read, or if maxSources were read.
+// get returns a source and its resource. The source is nil if it cannot be read, or if maxSources sources have been read.
 func (s *sources) get(ctx context.Context, ref explain.Ref) (*unstructured.Unstructured, schema.GroupResource) {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: ref.Kind})
@@ -196,8 +196,8 @@ func (v *viewer) Targets(ctx context.Context, g *v1alpha1.Gate) (targets []ui.Ta
 	return targets, notes, nil
 }
 
-// mayRead returns whether the viewer has a verb on an object: through a permission for all namespaces, for its namespace, or, with a name,
-// for the object.
+// mayRead returns whether the viewer has a verb on an object, through a permission for all namespaces, for the namespace of the object,
+// or for the object itself if name is set.
 func (v *viewer) mayRead(ctx context.Context, verb string, resource schema.GroupResource, namespace, name string) (bool, error) {
 	for _, a := range [][2]string{{"", ""}, {namespace, name}} {
 		if may, err := v.may(ctx, verb, resource.Group, resource.Resource, a[0], a[1]); may || err != nil {

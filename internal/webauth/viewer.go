@@ -24,14 +24,14 @@ type viewer struct {
 	user *user
 }
 
-// may returns whether the viewer has a verb on the objects of a namespace. An empty namespace means all namespaces. If name is set, it
-// checks only that object.
+// may returns whether the viewer has a verb on the objects of a namespace. An empty namespace means all namespaces. If name is set, only
+// the object with that name is checked.
 func (v *viewer) may(ctx context.Context, verb, group, resource, namespace, name string) (bool, error) {
 	return v.Reviews.May(ctx, v.user, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
 }
 
-// mayList returns the namespaces in which the viewer may list a resource of our API groups. It checks at most maxNamespaces one by one, and
-// none if the viewer may list all namespaces.
+// mayList returns the namespaces in which the viewer may list a resource of our API groups. It checks at most maxNamespaces one by one,
+// and none if the viewer may list all namespaces.
 func (v *viewer) mayList(ctx context.Context, resource string, namespaces []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	everywhere, err := v.may(ctx, "list", api.Group, resource, "", "")
@@ -98,7 +98,8 @@ func (v *viewer) Gates(ctx context.Context, namespace, name string) (*ui.Visible
 	return known, nil
 }
 
-// named returns the Gate with a name, or no Gate if it does not exist. A viewer without permission gets the same error in both cases.
+// named returns the Gate with the given name, or no Gate if it does not exist. A viewer without permission gets the same error in both
+// cases.
 func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, name string) ([]*v1alpha1.Gate, error) {
 	may, err := v.may(ctx, "get", api.Group, "gates", namespace, name)
 	if err != nil {
@@ -110,7 +111,7 @@ func (v *viewer) named(ctx context.Context, gates []*v1alpha1.Gate, namespace, n
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return g.Name != name }), nil
 }
 
-// visibleGates returns the Gates that the viewer may list, with notes about those that are left out.
+// visibleGates returns the Gates that the viewer may list, with notes about Gates that are left out.
 func (v *viewer) visibleGates(ctx context.Context, gates []*v1alpha1.Gate) (seen []*v1alpha1.Gate, notes []string, err error) {
 	everywhere, err := v.may(ctx, "list", api.Group, "gates", "", "")
 	if err != nil || everywhere {
@@ -135,7 +136,7 @@ func (v *viewer) visibleGates(ctx context.Context, gates []*v1alpha1.Gate) (seen
 	return slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !allowed[g.Namespace] }), notes, nil
 }
 
-// visibleExceptions returns the GateExceptions of these Gates that the viewer may list. note is set if some may be missing.
+// visibleExceptions returns the GateExceptions of these Gates that the viewer may list. note is set if some exceptions may be missing.
 func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, namespace string) (seen []*v1alpha1.GateException, note string, err error) {
 	all, err := v.exceptions(ctx, namespace)
 	if err != nil || len(gates) == 0 {
@@ -158,7 +159,8 @@ func (v *viewer) visibleExceptions(ctx context.Context, gates []*v1alpha1.Gate, 
 	}), note, nil
 }
 
-// readable checks whether the viewer may read a ConfigMap. broken is the reason if the viewer may not. err means that the check has failed.
+// readable checks whether the viewer may read a ConfigMap. broken is the reason if the viewer may not read it. err is set if the check
+// has failed.
 func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, err error) {
 	for _, a := range [][2]string{{"", ""}, {name.Namespace, name.Name}} {
 		if may, err := v.may(ctx, "get", "", "configmaps", a[0], a[1]); may || err != nil {
@@ -168,8 +170,8 @@ func (v *viewer) readable(ctx context.Context, name preview.ConfigMap) (broken, 
 	return fmt.Errorf(msgMayNotGetConfigMap, name.Name, name.Namespace), nil
 }
 
-// content returns the content of pages, with the calendars of the Gates. A ConfigMap for which readable returns broken cannot be read. If
-// readable is nil, all can.
+// content returns the content of pages, with the calendars of the Gates. A ConfigMap is treated as unreadable if readable returns broken.
+// If readable is nil, all ConfigMaps can be read.
 func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException, readable func(context.Context, preview.ConfigMap) (broken, err error)) (*ui.Visible, error) {
 	known := &ui.Visible{Set: preview.FromCluster(gates, exceptions), Gates: gates, Exceptions: exceptions}
 	versions := map[string]string{}
@@ -197,7 +199,7 @@ func (w *Viewers) content(ctx context.Context, gates []*v1alpha1.Gate, exception
 	return known, nil
 }
 
-// add adds a ConfigMap to a set, or the reason why it cannot be read. version changes with the content or the reason.
+// add adds a ConfigMap, or the reason why it cannot be read, to a set. version changes with the content or the reason.
 func (w *Viewers) add(ctx context.Context, set *preview.Set, name preview.ConfigMap, readable func(context.Context, preview.ConfigMap) (broken, err error)) (version string, err error) {
 	var broken error
 	if readable != nil {
@@ -228,7 +230,7 @@ func (v *viewer) Sees(ctx context.Context, namespaces []string) (bool, error) {
 	return len(allowed) > 0, err
 }
 
-// Subscriptions implements ui.Reader. The path of a calendar is shown to viewers who may list CalendarFeeds.
+// Subscriptions implements ui.Reader. The path of a calendar is shown only to viewers who may list CalendarFeeds.
 func (v *viewer) Subscriptions(ctx context.Context, g *v1alpha1.Gate) ([]ui.Subscription, error) {
 	if !v.Calendars {
 		return nil, nil

@@ -17,10 +17,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// command is the name of the plugin in commands that pages show.
+// command is the name of the plugin in the commands that pages show.
 const command = "kubectl gate"
 
-// Options of Viewers.
+// Options configure Viewers.
 type Options struct {
 	*Source
 	Reviews *Reviews
@@ -32,13 +32,13 @@ type Options struct {
 	Own string
 	// Namespaces reads the labels of namespaces. If it is nil, their labels are unknown.
 	Namespaces client.Reader
-	// Calendars is whether CalendarFeeds are served.
+	// Calendars is true if CalendarFeeds are served.
 	Calendars bool
-	// Anonymous is whether viewers without a token see names, states and times.
+	// Anonymous is true if viewers without a token see names, states and times.
 	Anonymous bool
 }
 
-// Viewers authenticates viewers, and reads what each may see.
+// Viewers authenticates viewers, and reads what each viewer may see.
 type Viewers struct {
 	Options
 	snapshots *snapshots
@@ -76,7 +76,7 @@ func (w *Viewers) Handler(log logr.Logger, metrics *Metrics) http.Handler {
 	return metrics.counting(ui.New(options))
 }
 
-// plain returns a standard logger that logs errors to a logr.Logger.
+// plain returns a standard logger that writes errors to a logr.Logger.
 func plain(to logr.Logger) *log.Logger { return log.New(lines{to}, "", 0) }
 
 // lines logs each write as an error.
@@ -88,7 +88,8 @@ func (l lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// labels returns a function that reads the labels of a namespace, or nil if they are unknown. The function returns nil if it fails.
+// labels returns a function that reads the labels of a namespace, or nil if labels are unknown. The function returns nil if reading
+// fails.
 func (w *Viewers) labels(ctx context.Context) func(string) map[string]string {
 	if w.Namespaces == nil {
 		return nil

@@ -72,7 +72,7 @@ func (w *Viewers) kind(name string) (*meta.RESTMapping, error) {
 	return nil, ui.Missing{Cause: fmt.Errorf(msgUnknownKind, name)}
 }
 
-// governing returns the Gates that govern an object and that the viewer may see, with a note if others may be left out.
+// governing returns the Gates that govern an object and that the viewer may see, with a note if other Gates may be missing.
 func (v *viewer) governing(ctx context.Context, obj *unstructured.Unstructured) (known *explain.Cluster, notes []string, err error) {
 	known = &explain.Cluster{Labels: v.labels(ctx), Own: v.Own, Now: v.Clock.Now(), Command: command}
 	all, err := v.gates(ctx, "")
@@ -108,7 +108,7 @@ func (v *viewer) governing(ctx context.Context, obj *unstructured.Unstructured) 
 }
 
 // hide removes the Gates that the viewer may not see from known, and returns the namespaces whose Gates the viewer may list. absent are
-// names of Gates on the object that do not exist.
+// the names of Gates in the annotations of the object that do not exist.
 func (v *viewer) hide(ctx context.Context, known *explain.Cluster, obj *unstructured.Unstructured, absent []string) ([]string, error) {
 	namespaces := append(namespacesIn(known.Gates), obj.GetNamespace())
 	for _, name := range absent {
@@ -121,7 +121,7 @@ func (v *viewer) hide(ctx context.Context, known *explain.Cluster, obj *unstruct
 	return append([]string{}, slices.Sorted(maps.Keys(allowed))...), err
 }
 
-// waiting returns which update of an object waits for its release. Without permission to read the source, the update is unknown.
+// waiting returns the update of an object that waits for its release. Without permission to read the source, the update is unknown.
 func (v *viewer) waiting(ctx context.Context, obj *unstructured.Unstructured, known *explain.Cluster) (*explain.Waiting, error) {
 	var source *unstructured.Unstructured
 	if ref, ok := explain.SourceOf(obj); ok {
