@@ -13,7 +13,7 @@ import (
 )
 
 // Read reads manifests into a set, from a file, from in if the path is -, or from a folder. A folder with a kustomization is built with
-// kustomize. Any other folder is read recursively, as Flux does. It returns an error if something cannot be read or built.
+// kustomize. Any other folder is read recursively, as Flux does. Read returns an error if anything cannot be read or built.
 func Read(set *preview.Set, path string, in io.Reader) error {
 	if path == "-" {
 		return set.Read(path, in)
@@ -60,7 +60,7 @@ func readFolder(set *preview.Set, root string) error {
 	})
 }
 
-// isManifest returns whether a path is a file with manifests. A link to a folder is not.
+// isManifest returns whether a path is a file with manifests. A link to a folder is not one.
 func isManifest(path string) bool {
 	info, err := os.Stat(path)
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && (err != nil || info.Mode().IsRegular())

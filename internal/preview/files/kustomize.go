@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// isKustomize returns whether a folder has a kustomization.
+// isKustomize returns whether a folder contains a kustomization.
 func isKustomize(folder string) bool {
 	return slices.ContainsFunc(konfig.RecognizedKustomizationFileNames(), func(name string) bool {
 		info, err := os.Stat(filepath.Join(folder, name))
@@ -42,7 +42,7 @@ func build(set *preview.Set, folder string) error {
 		manifests, err = objects.AsYaml()
 	}
 	if disk.refused != nil {
-		err = disk.refused // kustomize hides it in other messages
+		err = disk.refused // kustomize replaces this error with other messages
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", folder, err)
@@ -50,13 +50,13 @@ func build(set *preview.Set, folder string) error {
 	return set.Read(folder, bytes.NewReader(manifests))
 }
 
-// localOnly is a file system that refuses files for which kustomize would load something from a network.
+// localOnly is a file system that refuses to read files that would make kustomize load something from the network.
 type localOnly struct {
 	filesys.FileSystem
 	refused error
 }
 
-// ReadFile reads a file. It returns an error if the file refers to something remote.
+// ReadFile reads a file. It returns an error if the file refers to a remote address.
 func (l *localOnly) ReadFile(path string) ([]byte, error) {
 	content, err := l.FileSystem.ReadFile(path)
 	if err != nil {
@@ -94,13 +94,13 @@ func loadsRemote(path string, content []byte) string {
 	}
 }
 
-// loadsNothing has the fields of a kustomization whose values are not loaded.
+// loadsNothing lists the fields of a kustomization whose values are not loaded.
 var loadsNothing = []string{
 	"images", "commonLabels", "commonAnnotations", "labels", "metadata", "buildMetadata", "generatorOptions", "options", "literals", "vars",
 	"helmCharts", "helmChartInflationGenerator",
 }
 
-// firstRemote returns the first remote address in a value that kustomize loads, in the order of keys, empty if there is none.
+// firstRemote returns the first remote address in a value that kustomize loads, with fields sorted by key, empty if there is none.
 func firstRemote(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -127,8 +127,8 @@ func firstRemote(value any) string {
 // address matches the start of remote addresses that kustomize can load.
 var address = regexp.MustCompile(`(?i)^(git::)?(https?:|ssh:|file:|github\.com[/:]|[a-z][a-z0-9-]*@)`)
 
-// remoteIn returns the remote address in a text, empty if there is none: the text itself, the part after a key as in
-// configMapGenerator.files, or an address in an inline transformer.
+// remoteIn returns the remote address in a text, empty if there is none. The address may be the text itself, the part after a key as in
+// configMapGenerator.files, or part of an inline transformer.
 func remoteIn(text string) string {
 	if address.MatchString(text) {
 		return text
