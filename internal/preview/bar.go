@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Characters of a bar. Each one shows the state of a Gate in an interval.
+// Characters of a bar. Each character shows the state of a Gate in an interval.
 const (
 	BarOpened = '█'
 	BarClosed = '░'
 	BarBoth   = '▒'
 )
 
-// Bar draws a timeline with columns characters, each of which stands for an equal part of the range.
+// Bar draws a timeline with columns characters. Each character represents an equal part of the range.
 func (t *Timeline) Bar(r Range, columns int) string {
 	var bar strings.Builder
 	next := 0
@@ -56,8 +56,8 @@ func (r Range) share(at time.Time) float64 {
 // days returns the number of days of a range.
 func (r Range) days() float64 { return float64(r.Until.Unix()-r.From.Unix()) / (24 * 60 * 60) }
 
-// Axis returns the axis to print above a bar. It has a | at midnights in the zone of the range, followed by the date if that fits. If days
-// are narrow, it skips some of them.
+// Axis returns the axis to print above a bar. It marks midnights in the zone of the range with |, followed by the date if it fits. If
+// days are narrow, it skips some of them.
 func (r Range) Axis(columns int) string {
 	axis := []rune(strings.Repeat(" ", columns))
 	free := 0
@@ -76,7 +76,7 @@ func (r Range) Axis(columns int) string {
 	return strings.TrimRight(string(axis), " ")
 }
 
-// tightDay is the number of columns that a date needs. If a day has fewer columns, only some days are on the axis.
+// tightDay is the number of columns that a date needs. If a day has fewer columns, only some days are shown on the axis.
 const tightDay = 7
 
 // perDay returns the number of columns per day.
@@ -93,7 +93,7 @@ func (r Range) label(day time.Time, column, columns int) string {
 	return ""
 }
 
-// midnights returns when days start in a range, in its zone. If there are more than most, it skips days evenly.
+// midnights returns when days start in a range, in the zone of the range. If there are more than most, it skips days evenly.
 func midnights(r Range, most int) (days []time.Time) {
 	year, month, day := r.From.Date()
 	step := 1 + int(r.days())/max(1, most)

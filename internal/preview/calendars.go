@@ -16,12 +16,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// configMap is a ConfigMap that may have calendars.
+// configMap is a ConfigMap that may contain calendars.
 type configMap struct {
-	// file is the file that contains it, empty if it is from a cluster.
+	// file is the file that contains the ConfigMap, empty if it is from a cluster.
 	file  string
 	files timetable.Files
-	// err is why it cannot be read, nil if it can.
+	// err is the reason why the ConfigMap cannot be read, nil if it can be read.
 	err error
 }
 
@@ -38,7 +38,7 @@ type ConfigMap struct {
 	Namespace, Name string
 }
 
-// ConfigMaps returns the ConfigMaps to which the Gates of a set refer but that are not in the set.
+// ConfigMaps returns the ConfigMaps that the Gates of a set refer to but that are not in the set.
 func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	for _, g := range s.gates {
 		for _, key := range timetable.CalendarsOf(g) {
@@ -51,7 +51,7 @@ func (s *Set) ConfigMaps() (missing []ConfigMap) {
 	return missing
 }
 
-// AddConfigMap adds a ConfigMap of a cluster to a set. If it could not be read, err is the error.
+// AddConfigMap adds a ConfigMap of a cluster to a set. If the ConfigMap could not be read, err is the error.
 func (s *Set) AddConfigMap(name ConfigMap, files *timetable.Files, err error) {
 	added := &configMap{err: err}
 	if files != nil {
@@ -82,7 +82,7 @@ func (s *Set) readConfigMap(file string, obj *unstructured.Unstructured) {
 	s.configMaps[name] = added
 }
 
-// applyConfigMaps adds the ConfigMaps of a cluster as they are after manifests were applied.
+// applyConfigMaps adds the ConfigMaps of a cluster in the form after manifests were applied.
 func (s *Set) applyConfigMaps(before, manifests *Set) {
 	maps.Copy(s.configMaps, before.configMaps)
 	maps.Copy(s.configMaps, manifests.configMaps)
@@ -134,12 +134,12 @@ func (s *Set) calendars(file timetable.CalendarFile, selections []timetable.Sele
 	return file.Read(&found.files, selections, r.From, r.Until)
 }
 
-// snapshot returns a snapshot of a Gate with its calendars in a range, and with the exceptions of the set that count.
+// snapshot returns a snapshot of a Gate with its calendars in a range, and with the exceptions returned by counting.
 func (s *Set) snapshot(g *v1alpha1.Gate, r Range) *gate.Snapshot {
 	return gate.NewSnapshot(WithoutApprovals(g), s.Calendars(g, r), s.counting(g)...)
 }
 
-// broken returns the calendars of a Gate that cannot be read: as faults if they are in manifests, otherwise as warnings.
+// broken returns the calendars of a Gate that cannot be read. Calendars in manifests are returned as faults, others as warnings.
 func (s *Set) broken(g *v1alpha1.Gate, r Range) (faults, warnings []Fault) {
 	for _, b := range s.snapshot(g, r).Broken() {
 		found := s.configMaps[ConfigMap{b.Namespace, b.Name}]

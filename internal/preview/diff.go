@@ -16,31 +16,31 @@ import (
 // Changes has the differences between two sets within a time range.
 type Changes struct {
 	From, Until metav1.Time
-	// Gates has the Gates that differ, sorted by name.
+	// Gates lists the Gates that differ, sorted by name.
 	Gates []Change
 }
 
 // Kinds of changes.
 const (
-	// Added is a Gate that only the second set has.
+	// Added means that only the second set contains the Gate.
 	Added = "added"
-	// Removed is a Gate that only the first set has.
+	// Removed means that only the first set contains the Gate.
 	Removed = "removed"
-	// Changed is a Gate whose state differs at some time.
+	// Changed means that the state of the Gate differs at some time.
 	Changed = "changed"
 )
 
-// Change is the change of one Gate. Its JSON is a public format, to which kubectl gate adds the name.
+// Change is the change of one Gate. The JSON format is public. kubectl gate adds the name.
 type Change struct {
-	// Gate is its namespace and name.
+	// Gate is the namespace and name of the Gate.
 	Gate string `json:"-"`
 	// Change is one of Added, Removed and Changed.
 	Change string `json:"change"`
-	// Differences are the intervals in which its state differs, in order and without overlaps. There are none unless the Gate is Changed.
+	// Differences are the intervals in which the state differs, in order and without overlaps. There are none unless the Gate is Changed.
 	Differences []Difference `json:"differences"`
 }
 
-// Difference is an interval in which a Gate has another state than before.
+// Difference is an interval in which the state of a Gate differs from the state before.
 type Difference struct {
 	From   metav1.Time `json:"from"`
 	Until  metav1.Time `json:"until"`
@@ -48,8 +48,8 @@ type Difference struct {
 	After  Cause       `json:"after"`
 }
 
-// Diff returns the differences between two sets, and the warnings about the second one. The error is an InvalidError, or that of the
-// context of Within.
+// Diff returns the differences between two sets, and the warnings about the second set. The error is an InvalidError, or the error of the
+// context given to Within.
 func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err error) {
 	old, ends, err := before.Brief().timelines(r)
 	if err != nil {
@@ -85,7 +85,8 @@ func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err 
 	return changes, slices.Concat(warnings, after.modes(before), after.wide(before)), nil
 }
 
-// explain sets the causes at the start of the interval. It keeps a cause if the one at that instant has another state or is unknown.
+// explain sets the causes to the causes at the start of the interval. It keeps a cause if the cause at that instant belongs to another
+// state or is unknown.
 func (s *Difference) explain(before, after *Timeline) {
 	if cause, ok := before.causeAt(s.From.Time); ok && cause.State == s.Before.State {
 		s.Before = cause
@@ -119,8 +120,8 @@ func differing(before, after []Interval) (differences []Difference) {
 	return differences
 }
 
-// Table writes changes as a table with an interval in each line. Times have the form of RFC 3339, in zone. A Gate that is added or removed
-// has one line.
+// Table writes changes as a table with one interval per line. Times are formatted as in RFC 3339, in zone. A Gate that is added or
+// removed has one line.
 func (c *Changes) Table(w io.Writer, zone *time.Location) error {
 	if len(c.Gates) == 0 {
 		_, err := fmt.Fprintf(w, "No gate changes its state from %s until %s.\n", in(zone, c.From), in(zone, c.Until))

@@ -41,7 +41,7 @@ func causesOf(faults []Fault) (causes []string) {
 	return causes
 }
 
-// InvalidError has all faults in all manifests.
+// InvalidError contains all faults in all manifests.
 type InvalidError struct {
 	Faults []Fault
 }

@@ -20,7 +20,7 @@ const (
 	// refresh is how often clients should refresh a calendar.
 	refresh = "PT15M"
 
-	// plan is in each event, so that users do not mistake it for the state.
+	// plan is part of each event, so that users do not mistake the plan for the state.
 	plan = "This is the plan and not the state: requests, changes and failures that come later are not in it."
 
 	// maxText bounds the text of an event, in bytes.
@@ -30,32 +30,33 @@ const (
 	unknown = "unknown"
 )
 
-// Calendar writes a report as a calendar in the form of RFC 5545.
+// Calendar writes a report as a calendar in the format of RFC 5545.
 type Calendar struct {
 	// Range is the range of the report.
 	Range
 	// Name is the name of the calendar.
 	Name string
-	// State limits the calendar to intervals in that state, empty means all. A Gate that is invalid or missing keeps all its intervals.
+	// State limits the calendar to intervals in that state, empty means all states. All intervals of an invalid or missing Gate are kept.
 	State string
 	// Stamp is when the content of the calendar last changed.
 	Stamp time.Time
-	// Lacks names the Gates that are missing from the report, empty if none is.
+	// Lacks names the Gates that are missing from the report, empty if there are none.
 	Lacks string
-	// Events and Bytes bound the calendar; zero means no bound. If the calendar would exceed them, an additional event at its end reports that
-	// later events are missing.
+	// Events and Bytes bound the calendar. Zero means no bound. If the calendar would exceed a bound, an additional event at its end says
+	// that later events are missing.
 	Events, Bytes int
 }
 
-// NotFound returns the timeline of a Gate that does not exist: an interval with an unknown state for the whole range.
+// NotFound returns the timeline of a Gate that does not exist. The timeline consists of one interval with an unknown state for the whole
+// range.
 func NotFound(gate string, r Range) Timeline {
 	return Timeline{Gate: gate, broken: true, Intervals: []Interval{{
 		From: metav1.NewTime(r.From), Until: metav1.NewTime(r.Until), Cause: Cause{State: unknown, Reason: v1alpha1.GateNotFoundReason},
 	}}}
 }
 
-// Write writes a report as a calendar with an event for each interval. If it is known when an interval began before the range, the event
-// begins then, so that it is the same in a later calendar.
+// Write writes a report as a calendar with an event for each interval. If an interval is known to have begun before the range, the event
+// begins at that time, so that it is the same in a later calendar.
 func (c Calendar) Write(w io.Writer, report *Report) error {
 	events, until := c.bounded(c.eventsOf(report))
 	about := plan
@@ -127,7 +128,8 @@ func (c Calendar) eventsOf(report *Report) (events []event) {
 	return events
 }
 
-// beginOf returns when an interval began, which may be before the range. If that is unknown, it returns its start in the range.
+// beginOf returns when an interval began, which may be before the range. If that is unknown, it returns the start of the interval in the
+// range.
 func beginOf(i *Interval) time.Time {
 	if i.begun.IsZero() {
 		return i.From.Time
@@ -163,7 +165,7 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 	return e
 }
 
-// shortened cuts a text to maxText bytes.
+// shortened truncates a text to maxText bytes.
 func shortened(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -190,7 +192,7 @@ func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
 	return texts, c.Until
 }
 
-// text returns an event in RFC 5545.
+// text returns an event in the format of RFC 5545.
 func (c Calendar) text(e *event) string {
 	var text lines
 	text.add("BEGIN", "VEVENT")
@@ -206,7 +208,7 @@ func (c Calendar) text(e *event) string {
 	return text.String()
 }
 
-// lines has the lines of a calendar.
+// lines contains the lines of a calendar.
 type lines struct{ text strings.Builder }
 
 // String returns the text of the calendar.
@@ -225,7 +227,7 @@ func escapeText(text string) string {
 	return textEscapes.Replace(text)
 }
 
-// maxLine bounds a line of a calendar in bytes, without the line break.
+// maxLine bounds the length of a line in a calendar, in bytes without the line break.
 const maxLine = 75
 
 // add adds a property. Long lines are folded between characters.

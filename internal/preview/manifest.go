@@ -27,7 +27,7 @@ import (
 )
 
 // Read reads the manifests in a file, whose name must not be empty. It ignores objects of other kinds. It returns an error if the file
-// cannot be read. Err returns the faults in the manifests.
+// cannot be read. Faults in the manifests are returned by Err.
 func (s *Set) Read(file string, in io.Reader) error {
 	reader := yaml.NewYAMLReader(bufio.NewReader(in))
 	for {
@@ -100,7 +100,7 @@ func (s *Set) objects(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// decode parses a document as the API server does: as JSON if possible, because YAML has no surrogate pairs, and otherwise as YAML.
+// decode parses a document in the same way as the API server. It tries JSON first, because YAML has no surrogate pairs, and then YAML.
 func decode(document []byte) (decoded any, err error) {
 	if yaml.IsJSONBuffer(document) {
 		if twice, err := kjson.UnmarshalStrict(document, &decoded); err == nil {
@@ -162,7 +162,7 @@ func (s *Set) object(file string, obj *unstructured.Unstructured) {
 	}
 }
 
-// add adds a manifest of a kind to the set. It calls fail for each fault in it.
+// add adds a manifest of a kind to the set. It calls fail for each fault in the manifest.
 func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, cause string)) {
 	_, _, namespaceErr := unstructured.NestedString(obj.Object, "metadata", "namespace")
 	switch gvk := obj.GroupVersionKind(); {
@@ -192,7 +192,7 @@ func (s *Set) add(kind kind, obj *unstructured.Unstructured, fail func(field, ca
 	}
 }
 
-// directory returns the directory of a file, or the directory of the kustomization from which it was built.
+// directory returns the directory of a file, or the directory of the kustomization that file was built from.
 func directory(file string) string {
 	if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
 		return filepath.Dir(file)
@@ -219,10 +219,10 @@ func causeIn(err *field.Error) string {
 	return err.ErrorBody()
 }
 
-// kind has the functions to read the objects of a kind.
+// kind contains the functions that read the objects of a kind.
 type kind struct {
 	noun string
-	// read adds an object to the set. It calls fail for each fault in it, and returns false if the object cannot be decoded.
+	// read adds an object to the set. It calls fail for each fault in the object, and returns false if the object cannot be decoded.
 	read func(s *Set, data []byte, fail func(field, cause string)) bool
 }
 
@@ -233,7 +233,7 @@ var kinds = map[string]kind{
 		func(s *Set) *[]*v1alpha1.GateException { return &s.exceptions }),
 }
 
-// kindOf returns the kind of type T. validate returns the errors of an object, and kept returns the list to which it is added.
+// kindOf returns the kind of type T. validate returns the errors of an object, and kept returns the list that the object is added to.
 func kindOf[T any](noun string, validate func(*T) field.ErrorList, kept func(*Set) *[]*T) kind {
 	return kind{
 		noun: noun,

@@ -23,18 +23,18 @@ type Report struct {
 	Gates []Timeline
 }
 
-// Timeline is the preview of one Gate. Its JSON is a public format, to which kubectl gate adds the name.
+// Timeline is the preview of one Gate. The JSON format is public. kubectl gate adds the name.
 type Timeline struct {
-	// Gate is its namespace and name.
+	// Gate is the namespace and name of the Gate.
 	Gate string `json:"-"`
 	// Mode is Audit if the Gate holds nothing, otherwise empty.
 	Mode v1alpha1.Mode `json:"mode,omitempty"`
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
 
-	// warnings are the warnings about the Gate itself. A calendar has them in each event.
+	// warnings are the warnings about the Gate itself. A calendar includes them in each event.
 	warnings []string
-	// plan is the plan of the intervals, nil if the spec is invalid.
+	// plan is the plan that the intervals were computed from, nil if the spec is invalid.
 	plan *schedule.Plan
 	// broken is true if the state of the Gate cannot be fully determined. A calendar then includes all states.
 	broken bool
@@ -46,9 +46,9 @@ type Interval struct {
 	Until metav1.Time `json:"until"`
 	Cause
 
-	// also has the further causes in the interval.
+	// also lists the further causes in the interval.
 	also []Cause
-	// begun is when the interval began, if that was before the range. It is zero otherwise, or if unknown.
+	// begun is when the interval began, if that was before the range. It is zero if not, or if unknown.
 	begun time.Time
 }
 
@@ -56,23 +56,22 @@ type Interval struct {
 type Cause struct {
 	// State is opened or closed.
 	State string `json:"state"`
-	// Reason is that of the condition Opened.
+	// Reason is the reason of the condition Opened.
 	Reason string `json:"reason"`
 	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if there is
-	// another cause.
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Event     string `json:"event,omitempty"`
 }
 
-// By returns the name of the period or exception that decides, and the event, such as holidays (Christmas Day).
+// By returns the name of the period or exception that decides, with the event, such as holidays (Christmas Day).
 func (c Cause) By() string { return gate.WithEvent(cmp.Or(c.Period, c.Exception), c.Event) }
 
 // ShortReason returns the reason in two or three words.
 func (c Cause) ShortReason() string { return ShortReason(c.Reason, c.By()) }
 
-// Preview returns the timelines of all Gates of a set, in its order, and the warnings about them. The error is an InvalidError, or that of
-// the context of Within.
+// Preview returns the timelines of all Gates of a set, in the order of the set, and the warnings about them. The error is an
+// InvalidError, or the error of the context given to Within.
 func (s *Set) Preview(r Range) (report *Report, warnings []Fault, err error) {
 	report = &Report{Gates: []Timeline{}}
 	timelines, warnings, err := s.timelines(r)
@@ -123,8 +122,8 @@ func (i *Interval) last() Cause {
 	return i.Cause
 }
 
-// timeline previews a Gate as if the whole set existed at the start of the range. refused has the requests that are refused, and a warning
-// if the timeline is incomplete. err is the error of the context of Within.
+// timeline previews a Gate as if the whole set existed at the start of the range. refused lists the requests that are refused, and a
+// warning if the timeline is incomplete. err is the error of the context given to Within.
 func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, err error) {
 	t = Timeline{Gate: nameOf(g), Intervals: []Interval{}}
 	if g.Audits() {
@@ -145,10 +144,10 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 			t.Intervals, t.broken = invalid(g, r), true
 			t.warnings = append(t.warnings, "the spec is invalid: "+errs.ToAggregate().Error())
 		}
-		return t, refused, nil // Read has reported the errors of a manifest
+		return t, refused, nil // the errors of a manifest have been reported by Read
 	}
 	t.plan = plan
-	if err := plan.Err(); err != nil { // the leads of exceptions are not known completely, either
+	if err := plan.Err(); err != nil { // the leads of exceptions are not completely known, either
 		return t, append(refused, s.end(g, err)...), budget.Err()
 	}
 	for i := range plan.Intervals(r.From, r.Until) {
@@ -168,12 +167,12 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
-// lookBack has the distances before a range at which to start the search for the start of an interval, one after the other. For a Gate that
-// changes often, the first one is enough. Calendars are read as far back.
+// lookBack lists the distances before a range at which the search for the start of an interval begins, one after the other. For a Gate
+// that changes often, the first one is enough. Calendars are read equally far back.
 var lookBack = []time.Duration{24 * time.Hour, 8 * 24 * time.Hour, 64 * 24 * time.Hour, 366 * 24 * time.Hour}
 
-// begun returns when the interval at the start of a range began, or the creation time of the Gate if it began before the search limit. It
-// returns zero if neither is known.
+// begun returns when the interval at the start of a range began, or the creation time of the Gate if the interval began before the search
+// limit. It returns zero if neither is known.
 func (s *Set) begun(g *v1alpha1.Gate, r Range, budget *schedule.Budget) time.Time {
 	for _, back := range lookBack {
 		from := r.From.Add(-back)
@@ -204,8 +203,8 @@ func causeOf(i schedule.Interval) Cause {
 	return c
 }
 
-// causeAt returns the cause of the state of a Gate at an instant, which may differ from that at the start of the interval. It returns false
-// if the timeline does not include the instant.
+// causeAt returns the cause of the state of a Gate at an instant, which may differ from the cause at the start of the interval. It
+// returns false if the timeline does not include the instant.
 func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	if t.plan == nil {
 		return Cause{}, false
@@ -216,7 +215,7 @@ func (t *Timeline) causeAt(at time.Time) (Cause, bool) {
 	return Cause{}, false
 }
 
-// invalid returns the intervals of a Gate with an invalid spec. It closes when a close is due, and never opens.
+// invalid returns the intervals of a Gate with an invalid spec. Such a Gate closes when a close is due, and never opens.
 func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	d := gate.Decide(g, r.From)
 	first := Interval{
@@ -232,7 +231,7 @@ func invalid(g *v1alpha1.Gate, r Range) []Interval {
 	return []Interval{first, next}
 }
 
-// leads returns a fault for each exception of a Gate with a refused lead.
+// leads returns a fault for each exception of a Gate whose lead time is refused.
 func (s *Set) leads(g *v1alpha1.Gate, r Range) (faults []Fault) {
 	snapshot := s.snapshot(g, r)
 	refused := snapshot.RefusedLeads(r.From)

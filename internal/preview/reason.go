@@ -6,7 +6,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// ShortReason formats a reason of the condition Opened, and the name of what decides, in two or three words, such as close period freeze.
+// ShortReason formats a reason of the condition Opened, and the name of the period or exception that decides, in two or three words, such
+// as close period freeze.
 func ShortReason(reason, by string) string {
 	text, ok := shortReasons[reason]
 	if !ok {

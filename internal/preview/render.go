@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Table writes a report as a table with an interval in each line. Times have the form of RFC 3339, in zone.
+// Table writes a report as a table with one interval per line. Times are formatted as in RFC 3339, in zone.
 func (r *Report) Table(w io.Writer, zone *time.Location) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "GATE\tFROM\tUNTIL\tSTATE\tREASON\tDECIDED BY") //nolint:errcheck // Flush returns it

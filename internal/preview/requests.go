@@ -13,8 +13,8 @@ import (
 // applyingUser is the requester of a request in a manifest, because with config/policies, the API server replaces any other name.
 const applyingUser = "the user who applies it"
 
-// applyRequests returns a copy of a Gate with the requests in its annotations handled, and these requests. A request that needs approvals
-// waits, as with config/policies, because annotations in manifests cannot approve it or make it an emergency.
+// applyRequests returns a copy of a Gate after the requests in its annotations have been handled, and these requests. A request that
+// needs approvals waits, as with config/policies, because annotations in manifests cannot approve the request or make it an emergency.
 func (s *Set) applyRequests(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []ledger.Request) {
 	g = g.DeepCopy()
 	if g.RequiredApprovals() > 0 {
@@ -27,7 +27,7 @@ func (s *Set) applyRequests(g *v1alpha1.Gate, now time.Time) (*v1alpha1.Gate, []
 	return g, gate.ApplyRequests(g, ledger.Stamped, now)
 }
 
-// waiting returns a warning if open requests wait for approval. Calendars omit it, because it contains names of users.
+// waiting returns a warning if open requests wait for approval. Calendars omit the warning, because it contains names of users.
 func (s *Set) waiting(g *v1alpha1.Gate, r Range) []Fault {
 	if g.RequiredApprovals() == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Set has Gates with their GateExceptions, and the faults in them.
+// Set contains Gates with their GateExceptions, and the faults in these objects.
 type Set struct {
 	namespace  string
 	gates      []*v1alpha1.Gate
@@ -24,7 +24,8 @@ type Set struct {
 	faults     []Fault
 	// validate returns the errors of a manifest. If it is nil, manifests are only decoded.
 	validate func(*unstructured.Unstructured) field.ErrorList
-	// overlays is true if files in different directories may define the same object. overlaid has warnings about those that the set ignores.
+	// overlays is true if files in different directories may define the same object. overlaid contains warnings about objects that the set
+	// ignores because of that.
 	overlays bool
 	overlaid []Fault
 	// validated is the number of manifests of our API group that were read.
@@ -35,12 +36,12 @@ type Set struct {
 	annotated []Fault
 	// read has the calendars that were read.
 	read map[calendarIn]timetable.Calendar
-	// files has the file of each object, empty for an object of a cluster.
+	// files maps each object to its file, empty for an object of a cluster.
 	files map[key]string
-	// fromCluster is true for a set of a cluster. kept has the Gates of the cluster whose spec a manifest replaces.
+	// fromCluster is true for a set of objects from a cluster. kept has the Gates of the cluster whose spec is replaced by a manifest.
 	fromCluster bool
 	kept        map[string]bool
-	// brief is true if a preview omits what only calendars show.
+	// brief is true if a preview omits details that only calendars show.
 	brief bool
 	// ctx and lookups bound each preview, see Within.
 	ctx     context.Context //nolint:containedctx // a bounded set lasts as long as one request
@@ -54,19 +55,19 @@ type key struct {
 	kind, name string
 }
 
-// NewSet returns an empty set for manifests. Objects without a namespace are in the given one.
+// NewSet returns an empty set for manifests. Objects without a namespace are in the given namespace.
 func NewSet(namespace string) *Set {
 	return &Set{namespace: namespace, files: map[key]string{}, configMaps: map[ConfigMap]*configMap{}, read: map[calendarIn]timetable.Calendar{}}
 }
 
-// Validating makes s validate all manifests of our API group that it reads later, and returns s.
+// Validating makes s validate all manifests of our API group that it reads after the call, and returns s.
 func (s *Set) Validating(validate func(*unstructured.Unstructured) field.ErrorList) *Set {
 	s.validate = validate
 	return s
 }
 
-// Overlaid makes s accept manifests of the same object in several directories, such as overlays of several clusters, and returns s. All are
-// validated, but only the first one is previewed.
+// Overlaid makes s accept manifests of the same object in several directories, such as overlays for several clusters, and returns s. All
+// manifests are validated, but only the first one of each object is previewed.
 func (s *Set) Overlaid() *Set {
 	s.overlays = true
 	return s
@@ -93,15 +94,15 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 // AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// Brief returns a copy of s whose previews omit what only calendars show: further causes in an interval, and when the first interval began.
-// This saves two thirds of the work.
+// Brief returns a copy of s whose previews omit details that only calendars show: further causes in an interval, and when the first
+// interval began. This saves two thirds of the work.
 func (s *Set) Brief() *Set {
 	brief := *s
 	brief.brief = true
 	return &brief
 }
 
-// Gates returns the names of all Gates in a set, and of those to which its exceptions refer, as namespace/name, sorted.
+// Gates returns the names of all Gates in a set, and of the Gates that its exceptions refer to, as namespace/name, sorted.
 func (s *Set) Gates() []string {
 	var names []string
 	for _, g := range s.gates {
@@ -122,8 +123,8 @@ func (s *Set) Err() error {
 	return &InvalidError{Faults: s.faults}
 }
 
-// Applied returns the set of a cluster after manifests were applied to it. The receiver must be from FromCluster. Gates keep their requests
-// and status. An unchanged exception keeps its approvals; any other exception in a manifest counts as approved.
+// Applied returns the set of a cluster after manifests were applied to it. The receiver must be from FromCluster. Gates keep their
+// requests and status. An unchanged exception keeps its approvals. Any other exception in a manifest counts as approved.
 func (s *Set) Applied(manifests *Set) *Set {
 	after := FromCluster(s.gates, s.exceptions)
 	after.namespace, after.faults, after.validate, after.annotated = manifests.namespace, manifests.faults, manifests.validate, manifests.annotated
@@ -182,10 +183,10 @@ func (s *Set) isKnown(obj metav1.Object) bool {
 // keepsStatus returns whether a Gate has the requests and the status of the cluster.
 func (s *Set) keepsStatus(g *v1alpha1.Gate) bool { return s.isKnown(g) || s.kept[nameOf(g)] }
 
-// NotCreated is the creation time of exceptions that do not exist in a cluster yet, later than that of all others.
+// NotCreated is the creation time of exceptions that do not exist in a cluster yet. It is later than all other creation times.
 var NotCreated = metav1.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// counting returns the exceptions of a Gate, except those of a cluster that wait for approval.
+// counting returns the exceptions of a Gate, except exceptions of a cluster that wait for approval.
 func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	for _, e := range s.exceptions {
 		if gate.IsOf(g, e) && (!s.isKnown(e) || gate.Missing(g, e) == 0) {
@@ -199,7 +200,8 @@ func (s *Set) counting(g *v1alpha1.Gate) (counting []*v1alpha1.GateException) {
 	return counting
 }
 
-// WithoutApprovals returns a copy of a Gate whose exceptions need no approvals, because previews check the approvals first, or assume them.
+// WithoutApprovals returns a copy of a Gate whose exceptions need no approvals, because previews check the approvals beforehand, or
+// assume them.
 func WithoutApprovals(g *v1alpha1.Gate) *v1alpha1.Gate {
 	g = g.DeepCopy()
 	if g.Spec.Approvals != nil {

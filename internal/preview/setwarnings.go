@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// allWarnings returns warnings about probable mistakes, and about ways in which a cluster may differ from the preview.
+// allWarnings returns warnings about probable mistakes, and about reasons why a cluster may differ from the preview.
 func (s *Set) allWarnings(r Range) (warnings []Fault) {
 	from := r.From
 	warnings = append(warnings, s.overlaid...)
@@ -57,8 +57,8 @@ func (s *Set) gateWarnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	return warnings
 }
 
-// heldBootstrap returns the indexes of the entries of spec.targets that hold the objects from which Flux applies the cluster. It returns
-// none if the Gate must not refer to their namespace.
+// heldBootstrap returns the indexes of the entries in spec.targets that hold the objects from which Flux applies the cluster. It returns
+// none if the Gate is not allowed to refer to their namespace.
 func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	if reaches := s.targets.in().Reaches; reaches != nil && !reaches(g.Namespace, gate.Bootstrap) {
 		return nil
@@ -66,7 +66,7 @@ func (s *Set) heldBootstrap(g *v1alpha1.Gate) []int {
 	return gate.HoldsBootstrap(g)
 }
 
-// shortGap bounds a gap between close periods that is probably a mistake, because a period cannot end at 24:00.
+// shortGap bounds the length of a gap between close periods that is probably a mistake, because a period cannot end at 24:00.
 const shortGap = time.Minute
 
 // gaps returns a warning about the first short gap between close periods in which a Gate is open.
@@ -106,7 +106,7 @@ func (s *Set) exceptionWarnings(e *v1alpha1.GateException, from time.Time) (warn
 	i := slices.IndexFunc(s.gates, func(g *v1alpha1.Gate) bool { return gate.IsOf(g, e) })
 	switch {
 	case i < 0 && s.isKnown(e):
-		return nil // the cluster reports this itself
+		return nil // the cluster itself reports this
 	case i < 0:
 		where := "is in none of the files"
 		if s.fromCluster {

@@ -21,8 +21,8 @@ const (
 	svgDayWidth = 64
 )
 
-// style has the colors for light and for dark backgrounds. Open and closed also have different patterns, for users who cannot distinguish
-// colors.
+// style contains the colors for light and dark backgrounds. Open and closed also have different patterns, for users who cannot
+// distinguish colors.
 const style = `<style>
   text { font: 12px system-ui, sans-serif; fill: #1f2328 }
   .background { fill: #ffffff } .opened { fill: #1a7f37 } .closed { fill: #eaeef2 } .lines { stroke: #57606a; stroke-width: 2 }
@@ -38,7 +38,7 @@ const style = `<style>
 </pattern></defs>
 `
 
-// SVG draws a report with a row for each Gate and a bar for each interval. Days are in the zone of the range.
+// SVG draws a report with a row for each Gate and a bar for each interval. Days are in the time zone of the range.
 func (r *Report) SVG(w io.Writer, in Range) error {
 	d := &drawing{in: in}
 	height := svgTop + svgRow*len(r.Gates) + svgLegend
@@ -58,7 +58,7 @@ func (r *Report) SVG(w io.Writer, in Range) error {
 	return err
 }
 
-// drawing is the state of a drawing.
+// drawing is the state of a drawing in progress.
 type drawing struct {
 	text strings.Builder
 	in   Range
@@ -106,7 +106,7 @@ func (d *drawing) gate(t Timeline, y int) {
 	d.add("</g>\n")
 }
 
-// word writes a state on its bar. If the bar has a pattern, the text has a background.
+// word writes a state on its bar. If the bar has a pattern, the text gets a background.
 func (d *drawing) word(state string, x float64, y int) {
 	class := "word"
 	if fill(state) != "" {

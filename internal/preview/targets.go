@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// targets has the objects that Gates of a set may govern, and the labels of namespaces.
+// targets contains the objects that the Gates of a set may govern, and the labels of namespaces.
 type targets struct {
 	objects []*unstructured.Unstructured
 	known   map[key]bool
@@ -20,7 +20,7 @@ type targets struct {
 	scope *verdict.Scope
 }
 
-// SetScope sets the scope of the cluster with which manifests are compared.
+// SetScope sets the scope of the cluster that manifests are compared with.
 func (s *Set) SetScope(scope verdict.Scope) { s.targets.scope = &scope }
 
 // AddTargets adds objects of a cluster that Gates may govern.
@@ -30,7 +30,8 @@ func (s *Set) AddTargets(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// add adds an object to those of a namespace, unless it is there already. It keeps only the name, the labels and the references to Gates.
+// add adds an object to the objects of a namespace, unless it has already been added. It keeps only the name, the labels and the
+// references to Gates.
 func (t *targets) add(obj *unstructured.Unstructured, namespace string) {
 	k := key{obj.GroupVersionKind().GroupKind().String(), namespace + "/" + obj.GetName()}
 	if t.known[k] {
@@ -51,7 +52,7 @@ func (t *targets) add(obj *unstructured.Unstructured, namespace string) {
 	t.objects = append(t.objects, kept)
 }
 
-// readTarget adds an object of a manifest if Gates can govern its kind. Of a Namespace, it adds the labels.
+// readTarget adds the object of a manifest if Gates can govern its kind. For a Namespace, it adds the labels.
 func (s *Set) readTarget(obj *unstructured.Unstructured) {
 	if gvk := obj.GroupVersionKind(); gvk.Group == "" && gvk.Kind == "Namespace" {
 		if s.targets.labels == nil {
@@ -70,7 +71,7 @@ func (s *Set) readTarget(obj *unstructured.Unstructured) {
 	s.targets.add(obj, namespace)
 }
 
-// in returns the scope of the cluster, or one with the namespaces in the manifests.
+// in returns the scope of the cluster, or a scope with the namespaces in the manifests.
 func (t *targets) in() verdict.Scope {
 	if t.scope != nil {
 		return *t.scope
@@ -78,7 +79,7 @@ func (t *targets) in() verdict.Scope {
 	return verdict.Scope{Labels: func(namespace string) map[string]string { return t.labels[namespace] }}
 }
 
-// NewTargets returns the references of the Gates that widened returns. Each reference has an explicit namespace.
+// NewTargets returns the references of the Gates returned by widened. Each reference has an explicit namespace.
 func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	for _, g := range s.widened(before) {
 		for _, ref := range g.Spec.Targets {
@@ -94,8 +95,8 @@ func (s *Set) NewTargets(before *Set) (refs []v1alpha1.TargetReference) {
 	return refs
 }
 
-// widened returns the Gates in manifests that enforce, have a selector in spec.targets, and whose spec.targets differ from those in another
-// set, which may be nil.
+// widened returns the Gates in manifests that enforce, have a selector in spec.targets, and whose spec.targets differ from the same field
+// in another set, which may be nil.
 func (s *Set) widened(before *Set) (gates []*v1alpha1.Gate) {
 	for _, g := range s.gates {
 		old := before.gate(nameOf(g))
@@ -108,7 +109,7 @@ func (s *Set) widened(before *Set) (gates []*v1alpha1.Gate) {
 	return gates
 }
 
-// gate returns the Gate with a name, nil if the set is nil or does not have it.
+// gate returns the Gate with the given name, nil if the set is nil or does not contain the Gate.
 func (s *Set) gate(name string) *v1alpha1.Gate {
 	if s == nil {
 		return nil
@@ -130,7 +131,7 @@ func (s *Set) wide(before *Set) (warnings []Fault) {
 	return warnings
 }
 
-// governed returns how many targets a Gate has, according to its status or in manifests.
+// governed returns how many targets a Gate has, according to its status or the manifests.
 func (s *Set) governed(name string) (n int) {
 	g := s.gate(name)
 	switch {

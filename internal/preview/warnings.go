@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// searched bounds the search for an opening: any nine years contain a 29 February.
+	// searched bounds the search for an opening. Any nine years contain a February 29.
 	searched = 9 * 366 * 24 * time.Hour
 
 	// year bounds the search in calendars, which are read over a longer range.
@@ -23,10 +23,10 @@ const (
 	// centuries bounds the search for a dated period.
 	centuries = 250 * year
 
-	// month is the interval in which openings are counted. More than tooMany are probably a mistake: 720 are hourly openings.
+	// month is the interval in which openings are counted. More than tooMany openings are probably a mistake. Hourly openings amount to 720.
 	month, tooMany = 30 * 24 * time.Hour, 1000
 
-	// warningLookups bounds the lookups for the warnings of an object, to about a second.
+	// warningLookups bounds the lookups for the warnings about an object, which takes about a second at most.
 	warningLookups = 3_000_000
 )
 
@@ -38,7 +38,7 @@ type search struct {
 	warn   func(field, format string, args ...any)
 }
 
-// warnings returns the warnings about a valid Gate in manifests. Gates of a cluster have none.
+// warnings returns the warnings about a valid Gate in manifests. There are none for a Gate of a cluster.
 func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 	from := r.From
 	if s.validate == nil || s.isKnown(g) {
@@ -77,7 +77,7 @@ func (s *Set) warnings(g *v1alpha1.Gate, r Range) (warnings []Fault) {
 // warnOpenings warns about a Gate that has periods but never opens, and about a Gate that opens too often.
 func (s *search) warnOpenings(g *v1alpha1.Gate) {
 	if len(s.snapshot(g, s.r).Broken()) > 0 {
-		return // a broken calendar has its own warning
+		return // there is a separate warning about a broken calendar
 	}
 	hasCalendars, opens := len(timetable.CalendarsOf(g)) > 0, "never opens"
 	if hasCalendars {
@@ -131,8 +131,8 @@ func (s *search) opens(g *v1alpha1.Gate) bool {
 	return false
 }
 
-// bounds returns the range of a search. It starts now, or at notBefore if that is later, and ends after the horizon, or at notAfter if that
-// is earlier.
+// bounds returns the range of a search. It starts now, or at notBefore if that is later, and ends after the horizon, or at notAfter if
+// that is earlier.
 func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until time.Time) {
 	from = s.r.From
 	if g.Spec.NotBefore != nil {
@@ -145,7 +145,7 @@ func (s *search) bounds(g *v1alpha1.Gate, horizon time.Duration) (from, until ti
 	return from, until
 }
 
-// boundsIn names the bounds of a Gate in a message, empty if it has none.
+// boundsIn describes the bounds of a Gate for a message, empty if it has none.
 func boundsIn(g *v1alpha1.Gate) string {
 	var names []string
 	if g.Spec.NotBefore != nil {
@@ -157,8 +157,8 @@ func boundsIn(g *v1alpha1.Gate) string {
 	return strings.Join(names, " and ")
 }
 
-// periodAlone returns a Gate in the time zone of g whose only period is p. It has the given state in the period, and otherwise the opposite
-// state.
+// periodAlone returns a Gate in the time zone of g whose only period is p. The Gate has the given state during the period, and the
+// opposite state otherwise.
 func periodAlone(g *v1alpha1.Gate, p *v1alpha1.Period, state schedule.State) *v1alpha1.Gate {
 	alone := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{TimeZone: g.Spec.TimeZone}}
 	alone.Namespace = g.Namespace
@@ -170,7 +170,7 @@ func periodAlone(g *v1alpha1.Gate, p *v1alpha1.Period, state schedule.State) *v1
 	return alone
 }
 
-// warnPeriod warns about a period of g that never applies. state is the state of g in the period.
+// warnPeriod warns about a period of g that never applies. state is the state of g during the period.
 func (s *search) warnPeriod(g *v1alpha1.Gate, path string, p *v1alpha1.Period, state schedule.State) {
 	alone, horizon := periodAlone(g, p, state), searched
 	if p.Until != nil {
