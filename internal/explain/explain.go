@@ -15,15 +15,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Cluster has the objects of a cluster that the user may read.
+// Cluster contains the objects of a cluster that the user is permitted to read.
 type Cluster struct {
-	// Gates are the Gates that the user may read.
+	// Gates are the Gates that the user is permitted to read.
 	Gates []*v1alpha1.Gate
-	// Namespaces are the namespaces whose Gates are all in Gates, nil for all namespaces.
+	// Namespaces are the namespaces for which Gates is complete, nil for all namespaces.
 	Namespaces []string
 	// Calendars are the calendars of the Gates.
 	Calendars timetable.Calendars
-	// Absent are the names of Gates of other namespaces, as namespace/name, that are known not to exist.
+	// Absent are the names of Gates in other namespaces, as namespace/name, that are known not to exist.
 	Absent []string
 	// Labels returns the labels of a namespace.
 	Labels func(namespace string) map[string]string
@@ -48,7 +48,7 @@ const (
 	Overridden State = "overridden"
 	// Suspended means that a user or Git has suspended the object. Gates leave it alone.
 	Suspended State = "suspended"
-	// Resumed means that another client has resumed the object, and that its closed Gates permit that.
+	// Resumed means that another client has resumed the object, and that the closed Gates of the object permit that.
 	Resumed State = "resumed"
 	// Exempt means that the object is not held although a Gate is closed.
 	Exempt State = "exempt"
@@ -59,7 +59,7 @@ const (
 // IsHeld returns whether Gates hold the object.
 func (s State) IsHeld() bool { return s == Held || s == Overridden }
 
-// Ref names an object.
+// Ref identifies an object.
 type Ref struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -75,7 +75,7 @@ func RefOf(obj *unstructured.Unstructured) Ref {
 	return Ref{obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), obj.GetName()}
 }
 
-// Metadata has the name of the object, in the form of Kubernetes object metadata.
+// Metadata contains the name of the object, in the form of Kubernetes object metadata.
 type Metadata struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -86,21 +86,23 @@ type Explanation struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
 	State    State    `json:"state"`
-	// Becomes is the next state of the object, which it reaches soon or with a release slot. It is empty if the state does not change.
+	// Becomes is the next state of the object, which it reaches soon, or once it has a release slot. It is empty if the state does not
+	// change.
 	Becomes State `json:"becomes,omitempty"`
-	// Summary is a sentence about the state of the object. Notes have further facts.
+	// Summary is a sentence about the state of the object. Notes contain further facts.
 	Summary string   `json:"summary"`
 	Notes   []string `json:"notes,omitempty"`
-	// Gates are those that govern the object, and those whose names are on it, sorted by name.
+	// Gates are the Gates that govern the object or are named in its annotations, sorted by name.
 	Gates []Gate `json:"gates"`
 	// Owners are the other field managers that own fields that hold the object, for example spec.suspend.
 	Owners []Owner `json:"owners,omitempty"`
-	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its Gates
-	// open.
+	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its
+	// Gates are open.
 	Remedies []Remedy `json:"remedies,omitempty"`
-	// Waiting is what waits while the object is held. It is missing if it was not requested.
+	// Waiting is what is waiting while the object is held. It is missing if it was not requested.
 	Waiting *Waiting `json:"waiting,omitempty"`
-	// Incomplete is true if Gates that govern the object may be missing, because the user may not read the Gates of all namespaces.
+	// Incomplete is true if Gates that govern the object may be missing, because the user is not permitted to read the Gates of all
+	// namespaces.
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
@@ -118,7 +120,7 @@ type Remedy struct {
 	Effect string `json:"effect"`
 }
 
-// Explain explains the state of an object. The object must have its managed fields.
+// Explain explains the state of an object. The object must include its managed fields.
 func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -161,8 +163,8 @@ func (k Cluster) about(t *target.Object) []verdict.Gate {
 	return gates
 }
 
-// without returns the effect of a Gate that is not in k.Gates, because it does not exist or the user may not read it. It derives the effect
-// from the name of the Gate on the object.
+// without returns the effect of a Gate that is not in k.Gates, because the Gate does not exist or the user is not permitted to read it.
+// The effect is derived from the annotations of the object that name the Gate.
 func (k Cluster) without(name string, t *target.Object) verdict.Gate {
 	namespace, _, _ := strings.Cut(name, "/")
 	named := slices.Contains(verdict.NamedBy(&t.Unstructured), name)
@@ -188,8 +190,8 @@ func (k Cluster) scope(g *v1alpha1.Gate, t *target.Object) verdict.Scope {
 	}}
 }
 
-// Reaches returns whether a Gate may govern an object. It returns false if the status of the Gate reports that its reference to the object
-// is denied.
+// Reaches returns whether a Gate may govern an object. It returns false if the status of the Gate reports that its reference to the
+// object is denied.
 func Reaches(g *v1alpha1.Gate, obj *unstructured.Unstructured) bool {
 	return g.Namespace == obj.GetNamespace() || !slices.ContainsFunc(g.Status.TargetFailures(), func(f v1alpha1.TargetFailure) bool {
 		return f.Reason == v1alpha1.AccessDeniedReason && f.Kind == obj.GetKind() && (f.Namespace == obj.GetNamespace() || f.Namespace == v1alpha1.AnyName)
@@ -201,7 +203,7 @@ func isDenied(t *target.Object) bool {
 	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
 }
 
-// definitionOf returns what the conditions of a Certificate show about the release of cert-manager.
+// definitionOf returns what the conditions of a Certificate reveal about the version of cert-manager.
 func definitionOf(t *target.Object) target.Definition {
 	approved := verdict.ApprovedOf(t)
 	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason

@@ -21,11 +21,11 @@ type GateState string
 const (
 	Opened GateState = "opened"
 	Closed GateState = "closed"
-	// Unknown means that the controller has not decided, or that the user may not read the Gate.
+	// Unknown means that the controller has not decided, or that the user is not permitted to read the Gate.
 	Unknown GateState = "unknown"
 	// Missing means that the object refers to a Gate that does not exist.
 	Missing GateState = "missing"
-	// Denied means that the object refers to a Gate that it must not refer to.
+	// Denied means that the object refers to a Gate that it is not allowed to refer to.
 	Denied GateState = "denied"
 )
 
@@ -34,20 +34,20 @@ type Gate struct {
 	// Gate is the name, as namespace/name.
 	Gate  string    `json:"gate"`
 	State GateState `json:"state"`
-	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold is true if it would hold the object.
+	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold is true if the Gate would hold the object in another mode.
 	Mode      v1alpha1.Mode `json:"mode,omitempty"`
 	WouldHold bool          `json:"wouldHold,omitempty"`
 	// Suspended is true if the Gate has spec.suspend.
 	Suspended bool `json:"suspended,omitempty"`
-	// Rules are the references by which the Gate governs the object: entries of spec.targets, or the annotation of the object. They are empty
-	// if only the name of the Gate is on the object.
+	// Rules are the references by which the Gate governs the object: entries of spec.targets, or the annotation of the object. They are
+	// empty if the Gate is only named in the annotations of the object.
 	Rules []string `json:"rules"`
-	// Hidden is true if the user may not read the Gate.
+	// Hidden is true if the user is not permitted to read the Gate.
 	Hidden bool `json:"hidden,omitempty"`
 	// Holds is true if the Gate holds the object.
 	Holds bool `json:"holds"`
-	// Reason and Message are those of the condition Opened. Period and Exception name the period or exception that decided, as in
-	// status.lastTransition.
+	// Reason and Message are the reason and message of the condition Opened. Period and Exception name the period or exception that decided,
+	// as in status.lastTransition.
 	Reason    string `json:"reason,omitempty"`
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
@@ -60,7 +60,7 @@ type Gate struct {
 	RequestMessage string `json:"requestMessage,omitempty"`
 }
 
-// gate returns a Gate for an object.
+// gate returns a Gate with respect to an object.
 func (k Cluster) gate(g verdict.Gate, t *target.Object, holds bool) Gate {
 	is := Gate{Gate: g.Name, State: Unknown, Holds: holds, Rules: k.rules(g.Name, g.Object, &t.Unstructured)}
 	switch g.Effect {

@@ -11,7 +11,7 @@ import (
 
 // Approvals are the approvals of the waiting revision.
 type Approvals struct {
-	// Has is the number of users who have approved it, and Needs is the required number.
+	// Has is the number of users who have approved the revision, and Needs is the required number.
 	Has   int `json:"has"`
 	Needs int `json:"needs"`
 }
@@ -23,12 +23,12 @@ func gatedSource(obj *unstructured.Unstructured) *v1alpha1.GatedSource {
 	}
 	g := &v1alpha1.GatedSource{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, g); err != nil {
-		return nil // of another release, with other fields
+		return nil // the object is from another release, with other fields
 	}
 	return g
 }
 
-// NeedsApproval returns whether an object is a GatedSource whose revision waits for approvals. Gates may also hold it.
+// NeedsApproval returns whether an object is a GatedSource whose revision waits for approvals. It may also be held by Gates.
 func NeedsApproval(obj *unstructured.Unstructured) bool {
 	g := gatedSource(obj)
 	return g != nil && approvals(g) != nil
@@ -43,7 +43,7 @@ func Pinned(obj *unstructured.Unstructured) (Ref, bool) {
 	return Ref{sourceVersion, g.Spec.SourceRef.Kind, g.Namespace, g.PinnedName()}, true
 }
 
-// pending sets what waits to the revision that a GatedSource has not promoted yet, according to its status.
+// pending sets what is waiting to the revision that a GatedSource has not promoted yet, according to its status.
 func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	w.Reason = NothingNew
 	if p := g.Status.Pending; p != nil {
@@ -51,7 +51,7 @@ func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	}
 }
 
-// approvals returns the approvals of the waiting revision, nil if none waits for approval.
+// approvals returns the approvals of the waiting revision, nil if no revision is waiting for approval.
 func approvals(g *v1alpha1.GatedSource) *Approvals {
 	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.ApprovedCondition)
 	if g.Status.Pending == nil || c == nil || c.Reason != v1alpha1.WaitingApprovalReason {

@@ -119,7 +119,7 @@ func (k Cluster) open(g *v1alpha1.Gate, done string) []Remedy {
 	return []Remedy{{k.onGate("status", g, ""), "shows why a request does not open it: " + d.Message}}
 }
 
-// openApproved returns the commands that open a Gate that requires approvals: a request, unless there is one already, and its approval by
+// openApproved returns the commands that open a Gate that requires approvals: a request, unless there is already one, and its approval by
 // other users.
 func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	free := g.DeepCopy()
@@ -143,7 +143,7 @@ func (k Cluster) openApproved(g *v1alpha1.Gate, done string) []Remedy {
 	return all
 }
 
-// lasts returns a text about how long a Gate stays open after a request, and whose close requests the request ends.
+// lasts describes how long a Gate stays open after a request, and which close requests the request ends.
 func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	_, text := OpenFlags(g)
 	text = " for " + text
@@ -191,7 +191,7 @@ func dependencyRemedies(g *v1alpha1.Gate) []Remedy {
 	return all
 }
 
-// unname returns the command that removes the name of a Gate from the annotation with which an object refers to Gates.
+// unname returns the command that removes the name of a Gate from the annotation by which an object refers to Gates.
 func unname(name string, obj *target.Object) Remedy {
 	rest := slices.DeleteFunc(verdict.NamedBy(&obj.Unstructured), func(n string) bool { return n == name })
 	for i := range rest {
@@ -226,7 +226,7 @@ func (e *Explanation) resume() Remedy {
 	return Remedy{command("resume", e.Target), effect}
 }
 
-// addedOf returns the kind of an object if it is an added kind, otherwise false.
+// addedOf returns the kind of an object if it is an added kind. Otherwise, it returns false.
 func addedOf(ref Ref) (target.Kind, bool) {
 	return target.Added(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
 }
@@ -239,8 +239,8 @@ func fieldOf(ref Ref) string {
 	return "spec.suspend"
 }
 
-// command returns the command that suspends or resumes an object: one of the Flux CLI, or a patch for kinds that the Flux CLI does not
-// support.
+// command returns the command that suspends or resumes an object. It is a command of the Flux CLI, or a patch for kinds that the Flux CLI
+// does not support.
 func command(action string, ref Ref) string {
 	kind, ok := addedOf(ref)
 	if !ok {
@@ -254,7 +254,7 @@ func command(action string, ref Ref) string {
 		resourceOf(kind.Kind, kind.Group), ref.Name, ref.Namespace, strings.TrimPrefix(kind.Field, "spec."), value)
 }
 
-// fluxKinds are the names of kinds in the Flux CLI.
+// fluxKinds maps kinds to their names in the Flux CLI.
 var fluxKinds = map[string]string{
 	sourcev1.GitRepositoryKind: "source git", sourcev1.OCIRepositoryKind: "source oci", sourcev1.BucketKind: "source bucket",
 	sourcev1.HelmRepositoryKind: "source helm", sourcev1.HelmChartKind: "source chart",

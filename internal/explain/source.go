@@ -12,8 +12,8 @@ import (
 
 var sourceVersion = sourcev1.GroupVersion.String()
 
-// SourceOf returns the object whose revision a Kustomization or a HelmRelease applies, or a GatedSource follows. It returns false for other
-// objects. It ignores the version in their apiVersion.
+// SourceOf returns the object whose revision a Kustomization or a HelmRelease applies, or a GatedSource follows. It returns false for
+// other objects. It ignores the version in the apiVersion of these objects.
 func SourceOf(obj *unstructured.Unstructured) (Ref, bool) {
 	applier, ok := target.As[target.Applier](obj)
 	if !ok {
@@ -25,7 +25,7 @@ func SourceOf(obj *unstructured.Unstructured) (Ref, bool) {
 
 var digests = regexp.MustCompile(`\b((?:sha1|sha256|sha384|sha512|blake3):[0-9a-f]{8})[0-9a-f]+\b`)
 
-// ShortRevision shortens a revision as flux get does, with eight digits of a digest.
+// ShortRevision shortens a revision like flux get, to eight digits of a digest.
 func ShortRevision(revision string) string { return digests.ReplaceAllString(revision, "$1") }
 
 func text(obj *unstructured.Unstructured, path ...string) string {

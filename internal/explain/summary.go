@@ -50,7 +50,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	e.note(r)
 }
 
-// note adds the notes.
+// note adds the notes to the explanation.
 func (e *Explanation) note(r verdict.Ruling) {
 	add := func(format string, args ...any) { e.Notes = append(e.Notes, fmt.Sprintf(format, args...)) }
 	if _, refusal := verdict.Refusal(r.Verdict.Holders); refusal != "" {
@@ -88,7 +88,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 	}
 }
 
-// releaseNote describes when an object that no Gate holds any longer will be released.
+// releaseNote describes when an object that is no longer held by any Gate will be released.
 func releaseNote(r verdict.Ruling) string {
 	for _, g := range r.Verdict.Opened {
 		if release := g.Object.Status.Release; gate.ReleasesInWaves(g.Object) && release != nil && release.Waves != nil && release.Waves.Current != "" {

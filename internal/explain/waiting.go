@@ -22,48 +22,48 @@ type Reason string
 
 // The reasons of a Waiting.
 const (
-	// NewRevision means that the source of the object has another revision than the one that is applied.
+	// NewRevision means that the source of the object has a revision other than the applied one.
 	NewRevision Reason = "NewRevision"
 	// NothingNew means that the revision of the source is in effect, or that no renewal is due.
 	NothingNew Reason = "NothingNew"
-	// NotFetched means that the object is a source, or creates revisions itself, so that the next revision is unknown.
+	// NotFetched means that the next revision is unknown, because the object is a source or creates revisions itself.
 	NotFetched Reason = "NotFetched"
-	// Stopped means that the object is suspended and of an added kind, so that what waits is unknown.
+	// Stopped means that it is unknown what is waiting, because the object is suspended and of an added kind.
 	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
 	// Passes means that the object has a pass. Since is when the pass began.
 	Passes Reason = "Passes"
-	// SourceUnknown means that the source does not exist, has no artifact, or that the user may not read it.
+	// SourceUnknown means that the source does not exist or has no artifact, or that the user is not permitted to read it.
 	SourceUnknown Reason = "SourceUnknown"
 )
 
-// Waiting describes what waits while an object is held.
+// Waiting describes what is waiting while an object is held.
 type Waiting struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
-	// Gates are the Gates that hold the object, as namespace/name. They are empty if the names do not fit into its annotations.
+	// Gates are the names of the Gates that hold the object, as namespace/name. They are empty if the names do not fit into its annotations.
 	Gates []string `json:"gates"`
 	// Revision is the revision in effect, empty if there is none.
 	Revision string `json:"revision,omitempty"`
 	Reason   Reason `json:"reason"`
-	// Waits is the revision that waits, empty if none does.
+	// Waits is the revision that is waiting, empty if there is none.
 	Waits string `json:"waits,omitempty"`
-	// Since is when it began to wait, or when the renewal is due. It is missing if unknown.
+	// Since is when the revision began to wait, or when the renewal is due. It is missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
-	// Source is the object whose revision waits.
+	// Source is the object whose revision is waiting.
 	Source *Ref `json:"source,omitempty"`
-	// Approvals are the approvals of the waiting revision. They are missing if no revision waits for approval.
+	// Approvals are the approvals of the waiting revision. They are missing if no revision is waiting for approval.
 	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
-// shortReasons has texts for reasons other than a revision.
+// shortReasons has short texts for all reasons except a new revision.
 var shortReasons = map[Reason]string{
 	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal",
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
 }
 
-// Short returns a short text about what waits, with revisions in the form of ShortRevision.
+// Short returns a short text about what is waiting, with revisions in the form of ShortRevision.
 func (w *Waiting) Short() string {
 	if w.Reason == NewRevision {
 		return ShortRevision(w.Waits)
@@ -71,12 +71,12 @@ func (w *Waiting) Short() string {
 	return shortReasons[w.Reason]
 }
 
-// IsNew returns whether something may wait.
+// IsNew returns whether something may be waiting.
 func (w *Waiting) IsNew() bool { return w.Reason != NothingNew }
 
-// IsHeld returns whether Gates hold an object, even while it has a pass. The object must have its managed fields.
+// IsHeld returns whether Gates hold an object, even while it has a pass. The object must include its managed fields.
 func IsHeld(obj *unstructured.Unstructured) bool {
-	if _, ok := target.As[target.Pinner](obj); ok { // it is held without a write
+	if _, ok := target.As[target.Pinner](obj); ok { // such an object is held without a write
 		return observe(obj).IsHeld()
 	}
 	if target.Of(obj) == nil || text(obj, "metadata", "annotations", v1alpha1.HeldByAnnotation) == "" && len(target.Lever(&target.Object{Unstructured: *obj})) == 0 {
@@ -104,7 +104,8 @@ func observe(obj *unstructured.Unstructured) target.State {
 	return target.Of(&t.Unstructured).Observe(t, verdict.Us)
 }
 
-// Wait returns what waits while an object is held. source is that of SourceOf, nil if it does not exist or is unknown.
+// Wait returns what is waiting while an object is held. source is the object returned by SourceOf, nil if it does not exist or is
+// unknown.
 func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	w := Waiting{Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), Gates: verdict.HeldBy(obj), Revision: inEffect(obj), Reason: NotFetched}
 	if w.Gates == nil {
@@ -144,7 +145,7 @@ func inEffect(obj *unstructured.Unstructured) string {
 	return target.Revision(&target.Object{Unstructured: *obj})
 }
 
-// compare compares the revision in effect with that of the source, and sets what waits.
+// compare compares the revision in effect with the revision of the source, and sets what is waiting.
 func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	w.Reason = SourceUnknown
 	applier, ok := target.As[target.Applier](obj)
@@ -164,7 +165,7 @@ func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	}
 }
 
-// renewal sets when the renewal is due, and whether it waits.
+// renewal sets when the renewal is due, and whether it is waiting.
 func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured, now time.Time) {
 	t := &target.Object{Unstructured: *obj.DeepCopy()}
 	target.Trim(&t.Unstructured, verdict.Us)
@@ -175,7 +176,7 @@ func (w *Waiting) renewal(renewer target.Renewer, obj *unstructured.Unstructured
 	}
 }
 
-// Compare orders by namespace, kind and name of the object, and then by its Gates.
+// Compare orders by namespace, kind and name of the object, and then by the Gates.
 func (w *Waiting) Compare(other *Waiting) int {
 	return cmp.Or(strings.Compare(w.Target.Namespace, other.Target.Namespace), strings.Compare(w.Target.Kind, other.Target.Kind),
 		strings.Compare(w.Target.Name, other.Target.Name), slices.Compare(w.Gates, other.Gates))
