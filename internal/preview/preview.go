@@ -59,6 +59,7 @@ type Cause struct {
 	// Reason is the reason of the condition Opened.
 	Reason string `json:"reason"`
 	// Period and Exception name the period or exception that decides. Event is the calendar event of the period. All are empty if there is
+	// another cause.
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Event     string `json:"event,omitempty"`
