@@ -1,4 +1,4 @@
-// Package app wires the controller: options in, a running manager out.
+// Package app wires the controller. It turns options into a running manager.
 package app
 
 import (
@@ -179,7 +179,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, shard labe
 	return addPages(mgr, gates, o)
 }
 
-// Scheme returns the scheme with all types that the controller reads or writes.
+// Scheme returns a scheme with all types that the controller reads or writes.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -225,8 +225,8 @@ func newManager(o Options, shard labels.Selector, serverClock *gatecontroller.Se
 	return mgr, nil
 }
 
-// cacheOptions returns options for a cache that has only the Gates of this shard. Exceptions and targets are not sharded, because they need
-// not have the labels of their Gates.
+// cacheOptions returns options for a cache that contains only the Gates of this shard. Exceptions and targets are not sharded, because
+// they may lack the labels of their Gates.
 func cacheOptions(watch runtimectrl.WatchOptions, selector labels.Selector) cache.Options {
 	return cache.Options{
 		DefaultNamespaces: namespaces(watch),

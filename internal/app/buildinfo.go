@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/version"
 )
 
-// buildInfo returns a gauge that is always 1, with the versions as labels, as in Prometheus.
+// buildInfo returns a gauge that is always 1, with the versions as labels, like Prometheus itself does.
 func buildInfo() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gating_build_info", Help: "Version of the controller, of its time zone data and of Go; always 1.",

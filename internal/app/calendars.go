@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/configmap"
 )
 
-// addCalendars adds the server of calendars, if it has an address.
+// addCalendars adds the server for calendars if it has an address.
 func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metrics, opts enqueue.Options, o Options) error {
 	if o.CalendarAddr == "" {
 		return nil
@@ -39,7 +39,7 @@ func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metric
 	handler := calendarfeed.NewHandler(table, clock.RealClock{}, ctrl.Log.WithName("calendars"), calendarfeed.MustMakeMetrics(ctrlmetrics.Registry))
 	server := calendarfeed.NewServer(o.CalendarAddr, handler, mgr.GetCache())
 	server.Ready = func(ctx context.Context) error {
-		// Before a replica leads, nothing else starts this informer.
+		// Until a replica is the leader, nothing else starts this informer.
 		if _, err := gates.GetInformer(ctx, &v1alpha1.Gate{}); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func addCalendars(mgr ctrl.Manager, gates cache.Cache, common runtimectrl.Metric
 	return addServer(mgr, "calendars", server)
 }
 
-// allGates returns a cache with the Gates of all shards, because calendars and the web UI are not sharded.
+// allGates returns a cache that contains the Gates of all shards, because calendars and the web UI are not sharded.
 func allGates(mgr ctrl.Manager, o Options) (cache.Cache, error) {
 	if o.Watch.LabelSelector == "" {
 		return mgr.GetCache(), nil
@@ -61,7 +61,7 @@ func allGates(mgr ctrl.Manager, o Options) (cache.Cache, error) {
 	return all, mgr.Add(onEveryReplica{all})
 }
 
-// onEveryReplica is a cache that does not need the leader election.
+// onEveryReplica is a cache that does not need leader election.
 type onEveryReplica struct{ cache.Cache }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.

@@ -14,18 +14,18 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// eventAction is the action in posted events, which the event API of Flux requires.
+// eventAction is the action in posted events, which is required by the event API of Flux.
 const eventAction = "Gating"
 
-// newEventRecorder returns a recorder of Kubernetes events that also posts them to the events receiver of Flux if it has an address. Each
-// of the two has its own queue, so that neither delays the other.
+// newEventRecorder returns a recorder of Kubernetes events that also posts them to Flux's events receiver, if it has an address. Both
+// have their own queues, so that neither delays the other.
 func newEventRecorder(ctx context.Context, mgr ctrl.Manager, receiver string) (kuberecorder.EventRecorder, error) {
 	client, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("unable to create the client of events: %w", err)
 	}
 	queued := func(address string, to ...events.RecorderOption) (*eventQueue, error) {
-		// Kubernetes events go through the recorder of Flux, too, so that they have the same annotations as posted events.
+		// Kubernetes events also go through the Flux recorder, so that they have the same annotations as posted events.
 		recorder, err := events.NewRecorder(ctrl.Log, address, v1alpha1.FieldManager, append(to, events.WithScheme(mgr.GetScheme()))...)
 		if err != nil {
 			return nil, fmt.Errorf("unable to create event recorder: %w", err)
@@ -62,7 +62,7 @@ func (r recordEvent) AnnotatedEventf(object runtime.Object, annotations map[stri
 	r(object, annotations, eventtype, reason, fmt.Sprintf(messageFmt, args...))
 }
 
-// toAll returns a recorder that records each event with all recorders.
+// toAll returns a recorder that passes each event to all recorders.
 func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 	return func(object runtime.Object, annotations map[string]string, eventtype, reason, message string) {
 		for _, recorder := range recorders {
@@ -71,11 +71,12 @@ func toAll(recorders ...kuberecorder.EventRecorder) recordEvent {
 	}
 }
 
-// maxQueuedEvents bounds the memory of events that wait for a receiver. It fits one event per target of a Gate with ten thousand.
+// maxQueuedEvents bounds the memory for events that wait for a receiver. It is enough for one event per target of a Gate with ten
+// thousand targets.
 const maxQueuedEvents = 16384
 
-// eventQueue records events in the background. The recorder of Flux posts synchronously and retries for many seconds, and an unavailable
-// notification-controller or a busy API server must not delay holds.
+// eventQueue records events in the background. The Flux recorder posts synchronously and retries for many seconds, and neither an
+// unavailable notification-controller nor a busy API server may delay holds.
 type eventQueue struct {
 	recordEvent
 
@@ -89,8 +90,8 @@ func newEventQueue(recorder kuberecorder.EventRecorder) *eventQueue {
 	return q
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica accepts webhooks, and emits events
-// about refused ones.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica accepts webhooks, and emits
+// events about refused webhooks.
 func (q *eventQueue) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.

@@ -19,13 +19,14 @@ import (
 )
 
 // eventRetry is the backoff while the API server is unavailable, and eventPatience is how long to retry. It is used through DelayFunc,
-// because functions that take a wait.Backoff stop when it reaches its cap.
+// because functions that take a wait.Backoff stop when the delay reaches its cap.
 var eventRetry = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 15, Jitter: 0.1}
 
 const eventPatience = 10 * time.Minute
 
-// eventWriter is a record.EventRecorder that returns when the event has been written, or cannot be written. The recorder of client-go drops
-// events after a burst of a thousand, but a Gate with ten thousand targets may emit more. Repeated events are combined as in client-go.
+// eventWriter is a record.EventRecorder that returns after the event has been written, or cannot be written. The recorder of client-go
+// drops events after a burst of a thousand, but a Gate with ten thousand targets may emit more. Repeated events are combined as in
+// client-go.
 type eventWriter struct {
 	recordEvent
 
@@ -33,7 +34,7 @@ type eventWriter struct {
 	sink       kuberecorder.EventSink
 	correlator *kuberecorder.EventCorrelator
 	clock      clock.PassiveClock
-	// component is the source of the events.
+	// component is the component that emits the events.
 	component string
 	// retry calls try until it succeeds, fails permanently, or takes too long.
 	retry func(try func(context.Context) (bool, error)) error

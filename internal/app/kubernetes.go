@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Versions of Kubernetes, see docs/reference/versions.md.
+// Kubernetes versions, see docs/reference/versions.md.
 var (
 	// oldestKubernetes is the oldest version that the controller is tested with.
 	oldestKubernetes = version.MustParseGeneric("1.34")
-	// mutatingKubernetes is the first version with the API of config/policies and config/lock.
+	// mutatingKubernetes is the first version that serves the API used in config/policies and config/lock.
 	mutatingKubernetes = version.MustParseGeneric("1.36")
 )
 
-// kubernetesCheck logs warnings about the version of Kubernetes once the manager runs, so that the start does not wait for it.
+// kubernetesCheck logs warnings about the Kubernetes version once the manager is running, so that the check does not delay the start.
 type kubernetesCheck struct {
 	log    logr.Logger
 	server discovery.ServerVersionInterface
@@ -31,8 +31,8 @@ func (k kubernetesCheck) Start(context.Context) error {
 	return nil
 }
 
-// logKubernetesVersion logs a message if Kubernetes is older than the tested versions or too old for a feature. This is not an error,
-// because the features that do not work report errors themselves.
+// logKubernetesVersion logs a message if the Kubernetes version is older than the tested versions or too old for a feature. This is not
+// an error, because the features that do not work report errors themselves.
 func logKubernetesVersion(log logr.Logger, server discovery.ServerVersionInterface) {
 	found, err := server.ServerVersion()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/logger"
 )
 
-// Options are the settings of the process. docs/reference/flags.md marks the flags of Flux.
+// Options are the settings of the process. In docs/reference/flags.md, the flags that come from Flux are marked.
 type Options struct {
 	MetricsAddr  string
 	Pprof        bool
@@ -25,13 +25,13 @@ type Options struct {
 	// UIAnonymous shows names, states and times of Gates to clients without a token.
 	UIAnonymous bool
 	Concurrent  int
-	// SuspendKinds are the added kinds, in the form of target.ParseKinds.
+	// SuspendKinds are the added kinds, in the format parsed by target.ParseKinds.
 	SuspendKinds []string
 	// ZoneInfo is a zip or a folder with time zones that replace the built-in ones.
 	ZoneInfo string
 
-	// AllowCrossNamespaceRefs is the inverse of the flag of Flux, so that the zero value forbids these references. Unlike in the Flux
-	// controllers, they are forbidden by default, because the controller suspends targets with its own permissions and not with those of the
+	// AllowCrossNamespaceRefs is the inverse of the Flux flag, so that the zero value forbids these references. Unlike in the Flux
+	// controllers, they are forbidden by default, because the controller suspends targets with its own permissions rather than those of the
 	// Gate's author.
 	AllowCrossNamespaceRefs bool
 
@@ -43,8 +43,8 @@ type Options struct {
 	IntervalJitter jitter.IntervalOptions
 }
 
-// The clients limit their rate only if the API server has no priority and fairness. When a Gate closes, each target is written twice. With
-// Flux's default of 50 requests per second, ten thousand targets would take seven minutes.
+// The clients limit their rate only if the API server lacks API Priority and Fairness. When a Gate closes, each target is written twice.
+// With Flux's default of 50 requests per second, ten thousand targets would take seven minutes.
 const (
 	defaultQPS   = "500"
 	defaultBurst = "1000"
@@ -53,8 +53,7 @@ const (
 	writesPerReconcile = 4
 )
 
-// BindFlags binds the options to flags. The defaults are those of Flux, except for the
-// limits of the client and references across namespaces.
+// BindFlags binds the options to flags. The defaults are those of Flux, except for the client limits and references across namespaces.
 func (o *Options) BindFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "The address the metric endpoint binds to.")
 	fs.BoolVar(&o.Pprof, "enable-pprof", false, "Serve profiles of the process at /debug/pprof/ of the metric endpoint.")
@@ -100,7 +99,7 @@ func (n *negated) String() string { return strconv.FormatBool(!bool(*n)) }
 
 func (n *negated) Type() string { return "bool" }
 
-// Set reads the value of the flag. An invalid value changes nothing.
+// Set parses the value of the flag. An invalid value changes nothing.
 func (n *negated) Set(text string) error {
 	value, err := strconv.ParseBool(text)
 	if err == nil {

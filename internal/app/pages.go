@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/webauth"
 )
 
-// addPages adds the server of the web UI, if it has an address.
+// addPages adds the server for the web UI if it has an address.
 func addPages(mgr ctrl.Manager, gates cache.Cache, o Options) error {
 	if o.UIAddr == "" {
 		return nil

@@ -53,14 +53,14 @@ func addReceivers(mgr ctrl.Manager, recorder kuberecorder.EventRecorder, common 
 	}
 	server := receivers.NewServer(o.FlaggerAddr, flagger, table, mgr.GetCache())
 	server.Ready = func(ctx context.Context) error {
-		// Before a replica leads, nothing else starts this informer.
+		// Until a replica is the leader, nothing else starts this informer.
 		_, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.Gate{})
 		return err
 	}
 	return addServer(mgr, "flagger", server)
 }
 
-// addServer adds a server that must listen before a replica is ready.
+// addServer adds a server that must be listening before a replica is ready.
 func addServer(mgr ctrl.Manager, name string, server *endpoint.Server) error {
 	if err := mgr.AddReadyzCheck(name, server.Listens); err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 )
 
 // serverTimeTimeout bounds how long a Gate that could open waits for the time of the API server. The next Gates in the queue of the same
-// worker wait as well.
+// worker also have to wait.
 const serverTimeTimeout = 2 * time.Second
 
-// serverTime returns a function that gets the time of the API server, rounded down to the second, from a header of the response. It
-// requests a response that is not cached. The status of the response is ignored unless it is a server error, so the controller needs no
-// permission. The function bypasses the rate limit of the client, which is for writes.
+// serverTime returns a function that gets the time of the API server, rounded down to the second, from a response header. The function
+// requests a response that is not cached. It ignores the status of the response unless it is a server error, so the controller needs no
+// permission. It bypasses the rate limit of the client, which is for writes.
 func serverTime(mgr ctrl.Manager) (func(context.Context) (time.Time, error), error) {
 	base, _, err := rest.DefaultServerUrlFor(mgr.GetConfig())
 	if err != nil {
@@ -40,10 +40,10 @@ func requestTimeFrom(client *http.Client, url string) func(context.Context) (tim
 			return time.Time{}, err
 		}
 		defer response.Body.Close() //nolint:errcheck // the relevant part was read
-		// A connection is reused only after its response was read.
+		// A connection is reused only after the response has been read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxVersion)
 		if response.StatusCode >= http.StatusInternalServerError {
-			return time.Time{}, fmt.Errorf("it responds with %s", response.Status) // may be from a proxy
+			return time.Time{}, fmt.Errorf("it responds with %s", response.Status) // the response may be from a proxy
 		}
 		return http.ParseTime(response.Header.Get("Date"))
 	}
