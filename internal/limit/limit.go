@@ -17,13 +17,13 @@ import (
 var ErrBusy = errors.New("too much is requested at once")
 
 const (
-	// maxShares is the number of shares above which the idle ones are evicted.
+	// maxShares is the number of shares above which idle shares are evicted.
 	maxShares = 1000
-	// longest caps the time of one piece of work at a multiple of the burst, because a suspended process does no work.
+	// longest caps the charged time of one piece of work at a multiple of the burst, because a suspended process does no work.
 	longest = 10
 )
 
-// Limiter bounds concurrent work and the time that it takes, in total and per viewer. The work of anonymous viewers, whose name is empty,
+// Limiter bounds concurrent work and the time it takes, in total and per viewer. The work of anonymous viewers, whose name is empty,
 // counts only toward the total.
 type Limiter struct {
 	total share
@@ -34,17 +34,18 @@ type Limiter struct {
 	shares map[string]*share
 }
 
-// share bounds the work of one viewer, or of all.
+// share bounds the work of one viewer, or of all viewers.
 type share struct {
 	slots *semaphore.Weighted
 	// time has one token per microsecond of work, nil if time is not bounded.
 	time *rate.Limiter
-	// users is the number of calls that use the share. It is guarded by the mutex of the limiter.
+	// users is the number of calls that are using the share. It is guarded by the mutex of the limiter.
 	users int
 }
 
-// New returns a Limiter of slots for all viewers, at most each of them for one viewer. In the long run, work takes at most a part of the
-// time (in processors), and burst before any work waits; one viewer takes at most half of both. A part of zero does not bound the time.
+// New returns a Limiter with the given number of slots for all viewers, of which one viewer may use at most each. In the long run, work
+// takes at most a part of the time (in processors). Before any work has to wait, it may take burst. One viewer may use at most half of
+// both. If part is zero, the time is not bounded.
 func New(slots, each int, part float64, burst time.Duration) *Limiter {
 	l := &Limiter{total: share{slots: semaphore.NewWeighted(int64(slots))}, each: int64(each), shares: map[string]*share{}}
 	if part > 0 {
@@ -53,10 +54,10 @@ func New(slots, each int, part float64, burst time.Duration) *Limiter {
 	return l
 }
 
-// Begin waits for a slot, and then until earlier work has taken no more than its part of the time, first in the viewer's share and then in
-// the total: a viewer who has used up their share does not occupy a slot of the total. The slot comes before the time, so that no more
-// pieces of work than there are slots can exceed the part. Call end once, with the time that the work has taken. The error is ErrBusy or
-// that of the context.
+// Begin waits for a slot, and then until earlier work has taken no more than its part of the time. It checks the viewer's share before
+// the total, so that a viewer who has used up their share does not occupy a slot of the total. The slot comes before the time, so that
+// the part is exceeded by no more pieces of work than there are slots. The caller must call end once, with the time that the work has
+// taken. The error is ErrBusy or the error of the context.
 func (l *Limiter) Begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	shares, leave := l.join(viewer)
 	for i, s := range shares {
@@ -73,7 +74,7 @@ func (l *Limiter) Begin(ctx context.Context, viewer string) (end func(took time.
 	}, nil
 }
 
-// begin takes a slot and waits until work may begin. It releases the slot if that fails.
+// begin takes a slot and waits until work may begin. It releases the slot if waiting fails.
 func (s *share) begin(ctx context.Context) error {
 	err := s.slots.Acquire(ctx, 1)
 	if err != nil {
@@ -104,7 +105,8 @@ func (l *Limiter) burst() time.Duration {
 	return time.Duration(l.total.time.Burst()) * time.Microsecond
 }
 
-// join returns the shares that the work of a viewer is charged to, its own first. The caller must call leave when the work is done.
+// join returns the shares that the work of a viewer is charged to, the viewer's own share first. The caller must call leave when the work
+// is done.
 func (l *Limiter) join(viewer string) (shares []*share, leave func()) {
 	if viewer == "" {
 		return []*share{&l.total}, func() {}
@@ -132,7 +134,7 @@ func (l *Limiter) join(viewer string) (shares []*share, leave func()) {
 	}
 }
 
-// isUnused returns whether a new share would be the same.
+// isUnused returns whether the share is equivalent to a new one.
 func (s *share) isUnused() bool {
 	return s.users == 0 && (s.time == nil || s.time.Tokens() >= float64(s.time.Burst()))
 }
@@ -158,7 +160,7 @@ func (s *share) wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// charge counts work that has taken d. Work that took longer than there were tokens leaves a debt.
+// charge counts work that has taken d. Work that took longer than the available tokens leaves a debt.
 func charge(shares []*share, d time.Duration) {
 	now := time.Now() //nolint:forbidigo // the rate limiter reads the same clock, it decides nothing
 	for _, s := range shares {
