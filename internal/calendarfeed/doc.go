@@ -1,5 +1,5 @@
-// Package calendarfeed serves CalendarFeeds: calendars with the plans of Gates, to which users subscribe. It responds from caches, without
-// requests to the API server.
+// Package calendarfeed serves CalendarFeeds, which are calendars with the plans of Gates that users can subscribe to. It responds from
+// caches, without requests to the API server.
 package calendarfeed
 
 // +kubebuilder:rbac:groups=gating.toolkit.fluxcd.io,resources=calendarfeeds,verbs=get;list;watch;patch

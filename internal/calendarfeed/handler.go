@@ -21,7 +21,7 @@ type Handler struct {
 	Log     logr.Logger
 	Metrics *Metrics
 
-	// computing permits only one calendar to be computed at a time, so that all of them together use one processor.
+	// computing allows only one calendar to be computed at a time, so that all of them together use one processor.
 	computing *semaphore.Weighted
 }
 
@@ -58,7 +58,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	log.V(1).Info("Calendar served")
 }
 
-// serve serves a request. It returns the calendar, nil if the path has none, and an error if the calendar cannot be computed.
+// serve serves a request. It returns the calendar at the path, nil if there is none, and an error if the calendar cannot be computed.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (e *entry, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

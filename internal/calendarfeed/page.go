@@ -14,7 +14,7 @@ import (
 
 // page is the cached content of a calendar.
 type page struct {
-	// refreshing permits only one request at a time to read the objects. Other requests wait for its result.
+	// refreshing allows only one request at a time to read the objects. Other requests wait for the result.
 	refreshing *semaphore.Weighted
 
 	// latest is the last version, nil if there is none yet.
@@ -30,9 +30,9 @@ type version struct {
 	etag string
 	// modified is when the body last changed in this replica.
 	modified time.Time
-	// sources identifies the versions of the objects from which the body was computed.
+	// sources identifies the versions of the objects that the body was computed from.
 	sources string
-	// generation is that of the CalendarFeed, and day is the first day of the calendar.
+	// generation is the generation of the CalendarFeed, and day is the first day of the calendar.
 	generation int64
 	day        time.Time
 }
@@ -76,8 +76,8 @@ func (h *Handler) write(ctx context.Context, c *contents, e *entry, day time.Tim
 	return c.write(ctx, e, day)
 }
 
-// replaced completes the version next, which replaces v, with its ETag and its time. v is nil if there is none. If the body has changed,
-// the time increases by at least a second, for clients that send only the time.
+// replaced completes the version next, which replaces v, with its ETag and modification time. v is nil if there is no previous version.
+// If the body has changed, the time increases by at least a second, for clients that send only the time.
 func (v *version) replaced(next *version, now time.Time) *version {
 	next.etag = fmt.Sprintf(`"%x"`, sha256.Sum256(next.body))
 	next.modified = now.UTC().Truncate(time.Second)
@@ -91,7 +91,8 @@ func (v *version) replaced(next *version, now time.Time) *version {
 	return next
 }
 
-// write returns the calendar that starts with a day. It depends only on the objects and the day, so that all replicas return the same.
+// write returns the calendar that starts on a day. It depends only on the objects and the day, so that all replicas return the same
+// calendar.
 func (c *contents) write(ctx context.Context, e *entry, day time.Time) ([]byte, error) {
 	in := preview.Range{From: day, Until: day.AddDate(0, 0, e.obj.GetDays())}
 	set := c.set().Within(ctx, preview.PageLookups)

@@ -29,7 +29,7 @@ func newServer(handler http.Handler) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// The server would only log about connections of unauthenticated clients.
+		// The server would log only connections of unauthenticated clients.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

@@ -27,7 +27,7 @@ import (
 type ConfigMapWatch interface {
 	// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if the ConfigMap has not been read yet.
 	Latest() (*corev1.ConfigMap, bool)
-	// Failed returns why the watch is broken, nil if it is not.
+	// Failed returns the error of a broken watch, nil if the watch works.
 	Failed() error
 	// Stop ends the watch.
 	Stop()
@@ -37,7 +37,7 @@ type ConfigMapWatch interface {
 type Source struct {
 	// Cache has all Gates and GateExceptions.
 	Cache client.Reader
-	// Watch starts a watch of a ConfigMap that has calendars of Gates.
+	// Watch starts watching a ConfigMap that contains calendars of Gates.
 	Watch func(key types.NamespacedName) ConfigMapWatch
 
 	mu       sync.Mutex
@@ -47,17 +47,17 @@ type Source struct {
 // followed is a watched ConfigMap.
 type followed struct {
 	ConfigMapWatch
-	// by has the CalendarFeeds whose Gates refer to it.
+	// by has the CalendarFeeds whose Gates refer to the ConfigMap.
 	by map[types.NamespacedName]bool
 }
 
-// contents has all objects of a calendar.
+// contents contains all objects of a calendar.
 type contents struct {
 	gates      []*v1alpha1.Gate
 	exceptions []*v1alpha1.GateException
 	configMaps map[preview.ConfigMap]configMap
-	// absent has the referenced Gates that do not exist. lacks is a message about other Gates that are missing in the calendar, empty if there
-	// are none.
+	// absent lists the referenced Gates that do not exist. lacks is a message about other Gates that are missing from the calendar, empty if
+	// there are none.
 	absent []string
 	lacks  string
 }
@@ -125,7 +125,7 @@ func (s *Source) readGates(ctx context.Context, e *entry, c *contents) error {
 	return nil
 }
 
-// readConfigMaps returns ConfigMaps. It waits for those that are watched for the first time, up to readTimeout.
+// readConfigMaps returns ConfigMaps. It waits for ConfigMaps that are watched for the first time, up to readTimeout.
 func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, names []preview.ConfigMap) (map[preview.ConfigMap]configMap, error) {
 	watches, found := s.follow(by, names), map[preview.ConfigMap]configMap{}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -153,7 +153,7 @@ func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	return configMap{object: object}, known
 }
 
-// follow watches ConfigMaps for a calendar, and stops the watches that no calendar needs any longer. by is the key of the calendar.
+// follow watches ConfigMaps for a calendar, and stops the watches that no calendar needs anymore. by is the key of the calendar.
 func (s *Source) follow(by types.NamespacedName, names []preview.ConfigMap) map[preview.ConfigMap]ConfigMapWatch {
 	watches, unused := map[preview.ConfigMap]ConfigMapWatch{}, map[types.NamespacedName]*followed{}
 	defer stop(unused)

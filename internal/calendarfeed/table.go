@@ -47,7 +47,7 @@ func (*entry) Bearers() []string { return nil }
 // Inherit implements endpoint.Entry. The rate limit and the cached content survive a change of the calendar.
 func (e *entry) Inherit(before *entry) { e.limiter, e.page = before.limiter, before.page }
 
-// Table has the CalendarFeeds that are ready to be served. Each replica has its own.
+// Table holds the CalendarFeeds that are ready to be served. Each replica has its own Table.
 type Table struct {
 	// Secrets reads from the API server, because Secrets are not cached.
 	Secrets client.Reader
@@ -83,8 +83,8 @@ func (t *Table) Load(ctx context.Context, obj *v1alpha1.CalendarFeed) (string, e
 	return e.Paths()[0], nil
 }
 
-// keep keeps the previous tokens of a calendar whose Secret temporarily cannot be read. It returns false if there are none, or if their
-// path belongs to another calendar.
+// keep keeps the previous tokens of a calendar whose Secret temporarily cannot be read. It returns false if there are no previous tokens,
+// or if their path belongs to another calendar.
 func (t *Table) keep(e *entry) bool {
 	before := t.Get(e.key)
 	if before == nil || before.obj.Spec.SecretRef != e.obj.Spec.SecretRef {
