@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Added finds kinds of --suspend-kinds that the policies in the cluster do not cover. resources has the resource of each kind, such as
-// cronjobs.batch, by Kind.group.
+// Added finds kinds of --suspend-kinds that the policies in the cluster do not cover. resources maps each kind, as Kind.group, to its
+// resource, such as cronjobs.batch.
 func Added(a Admission, resources map[string]string) (findings []Finding) {
 	kinds := target.AddedKinds()
 	locks, judges := a.has(policy{mutating, "gate-hold", ""}), a.has(policy{validating, "gate-target-verb", ""})
@@ -37,7 +37,7 @@ func Added(a Admission, resources map[string]string) (findings []Finding) {
 	return findings
 }
 
-// locks returns whether a policy that is in force holds objects of a resource.
+// locks returns whether a policy that is in force keeps objects of a resource held.
 func (a Admission) locks(p *unstructured.Unstructured, resource schema.GroupResource) bool {
 	rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "matchConstraints", "resourceRules")
 	return strings.HasPrefix(p.GetName(), "gate-hold") && a.isBound(policy{mutating, p.GetName(), ""}) && slices.ContainsFunc(rules, func(item any) bool {

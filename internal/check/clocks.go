@@ -13,10 +13,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// ServerTime is the time that an API server returned, rounded down to the second, and the local times before and after the request.
+// ServerTime is the time returned by an API server, rounded down to the second, with the local times before and after the request.
 type ServerTime struct{ Before, Reported, After time.Time }
 
-// Skew returns the smallest possible clock skew: positive if the local clock is ahead of the API server's clock, negative if it is behind.
+// Skew returns the smallest possible clock skew. It is positive if the local clock is ahead of the API server's clock, negative if it is
+// behind.
 func (a ServerTime) Skew() time.Duration {
 	switch {
 	case a.Before.After(a.Reported.Add(time.Second)):

@@ -15,13 +15,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// ahead is how far ahead conflicts are searched for.
+// ahead is how far into the future conflicts are searched for.
 const ahead = 30 * 24 * time.Hour
 
-// pair has two Gates, sorted by name.
+// pair is a pair of Gates, sorted by name.
 type pair struct{ a, b *v1alpha1.Gate }
 
-// Inputs has the other objects that affect when Gates are open.
+// Inputs contains the other objects that affect when Gates are open.
 type Inputs struct {
 	Exceptions []*v1alpha1.GateException
 	Calendars  timetable.Calendars
@@ -64,7 +64,7 @@ func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstr
 	return findings
 }
 
-// index has the Gates by the namespaces of their targets, to find those that may govern an object.
+// index maps the namespaces of targets to Gates, to find the Gates that may govern an object.
 type index struct {
 	verdict.Scope
 	byNamespace map[string][]*v1alpha1.Gate

@@ -10,22 +10,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Controller is a controller, as found in its Deployment.
+// Controller describes a controller, based on its Deployment.
 type Controller struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Image     string `json:"image"`
-	// Version is the tag of the image, empty if it has none.
+	// Version is the tag of the image, empty if there is none.
 	Version  string `json:"version,omitempty"`
 	Ready    int64  `json:"ready"`
 	Replicas int64  `json:"replicas"`
 	// TimeZoneData is the version of the leader's time zone data, empty if unknown.
 	TimeZoneData string `json:"timeZoneData,omitempty"`
-	// Kinds are the values of its flag --suspend-kinds.
+	// Kinds are the values of the controller's flag --suspend-kinds.
 	Kinds []string `json:"suspendKinds,omitempty"`
-	// crossNamespace is true if its Gates may hold objects in other namespaces.
+	// crossNamespace is true if Gates of the controller may hold objects in other namespaces.
 	crossNamespace bool
-	// account is the user name of its service account.
+	// account is the user name of the controller's service account.
 	account string
 	elects  bool
 	labels  map[string]string
@@ -34,7 +34,7 @@ type Controller struct {
 // ControllerLabel is the label of all objects of the controller.
 const ControllerLabel = "app.kubernetes.io/name=gating-controller"
 
-// ControllerOf returns the controller in a Deployment.
+// ControllerOf returns the controller that a Deployment runs.
 func ControllerOf(d *unstructured.Unstructured) Controller {
 	c := Controller{Namespace: d.GetNamespace(), Name: d.GetName(), Replicas: 1, labels: d.GetLabels()}
 	if n, ok, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); ok {
@@ -83,8 +83,8 @@ func kindsIn(args []string) (kinds []string) {
 	return kinds
 }
 
-// Reach returns a function that reports whether objects of a namespace may refer to another namespace, nil if no controller is known. It
-// permits references across namespaces if at least one controller does.
+// Reach returns a function that reports whether objects in a namespace may refer to another namespace, nil if no controller is known.
+// References across namespaces are permitted if at least one controller permits them.
 func Reach(controllers []Controller) func(from, to string) bool {
 	if len(controllers) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func Reach(controllers []Controller) func(from, to string) bool {
 // String identifies the Deployment.
 func (c Controller) String() string { return "Deployment " + c.Namespace + "/" + c.Name }
 
-// tagOf returns the tag of an image, empty if it has none.
+// tagOf returns the tag of an image, empty if there is none.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
@@ -107,8 +107,8 @@ func tagOf(image string) string {
 
 var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 
-// Controllers finds controllers that are not running, or of another release than this plugin. lives is true if a controller runs that has
-// no Deployment.
+// Controllers finds controllers that are not running, or that are from a release other than this plugin's. lives is true if a controller
+// without a Deployment is running.
 func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
 	if len(all) == 0 && lives {
 		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to have its Deployment checked, add the label " + ControllerLabel}}

@@ -12,7 +12,7 @@ import (
 
 const installIt = "install gating-controller, or update it: kubectl apply --server-side -f install.yaml"
 
-// ours are the kinds of config/crd and their types.
+// ours lists the kinds of config/crd with their types.
 var ours = []struct {
 	kind string
 	of   any
@@ -69,7 +69,7 @@ func schemaOf(schemas map[string]map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// compare returns the fields of a type that a schema lacks, and the fields of the schema that the type lacks.
+// compare returns the fields of a type that are missing in a schema, and the fields of the schema that are missing in the type.
 func compare(t reflect.Type, schema map[string]any, path string) (lacks, has []string) {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -82,7 +82,7 @@ func compare(t reflect.Type, schema map[string]any, path string) (lacks, has []s
 		return nil, nil
 	}
 	if !strings.HasSuffix(t.PkgPath(), "/api/v1alpha1") {
-		return nil, nil // types of Kubernetes do not change
+		return nil, nil // Kubernetes types do not change
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	known := map[string]bool{}
@@ -132,7 +132,7 @@ func fieldsOf(t reflect.Type) func(yield func(reflect.Type, string) bool) {
 
 const maxNamed = 5
 
-// some joins up to maxNamed names, and counts the others.
+// some joins up to maxNamed names, and adds how many more there are.
 func some(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

@@ -1,4 +1,4 @@
-// Package check finds problems of an installation. Each check is in its own file and has no client: the caller reads the objects.
+// Package check finds problems with an installation. Each check is in its own file and has no client. The caller reads the objects.
 package check
 
 import (
@@ -18,10 +18,10 @@ const (
 	Note    Severity = "note"
 )
 
-// Finding is a problem of an installation, or a note about it.
+// Finding is a problem with an installation, or a note about it.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// Object is the object of the finding, such as Gate flux-system/production.
+	// Object is the object that the finding is about, such as Gate flux-system/production.
 	Object string `json:"object"`
 	// Message is what is wrong.
 	Message string `json:"message"`
@@ -38,7 +38,7 @@ func Sort(findings []Finding) {
 	})
 }
 
-// nameOf returns kind, namespace and name of an object.
+// nameOf returns the kind, namespace and name of an object.
 func nameOf(obj *unstructured.Unstructured) string {
 	if obj.GetNamespace() == "" {
 		return obj.GetKind() + " " + obj.GetName()

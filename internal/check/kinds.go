@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Kinds reports which supported kinds are installed. installed has their names as Kind.group.
+// Kinds reports which supported kinds are installed. installed contains their names, as Kind.group.
 func Kinds(installed []string) []Finding {
 	var has, hasNot []string
 	for _, a := range target.All() {

@@ -13,7 +13,7 @@ import (
 
 const leasePrefix = v1alpha1.FieldManager + "-leader-election"
 
-// Leases finds controllers with leader election that have no leader. leases are the Leases in their namespaces.
+// Leases finds controllers with leader election that have no leader. leases are the Leases in the namespaces of the controllers.
 func Leases(controllers []Controller, leases []unstructured.Unstructured, now time.Time) (findings []Finding) {
 	var namespaces []string
 	for _, c := range controllers {
@@ -48,7 +48,7 @@ func Leases(controllers []Controller, leases []unstructured.Unstructured, now ti
 	return findings
 }
 
-// stateOf returns whether a lease is held. If it is not, state says why.
+// stateOf returns whether a lease is held. If it is not held, state is the reason.
 func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bool) {
 	holder, _, _ := unstructured.NestedString(l.Object, "spec", "holderIdentity")
 	text, _, _ := unstructured.NestedString(l.Object, "spec", "renewTime")
@@ -66,8 +66,8 @@ func stateOf(l *unstructured.Unstructured, now time.Time) (state string, held bo
 // overdue is how late a transition of a Gate may be before its controller counts as not running.
 const overdue = time.Minute
 
-// SignOfLife returns whether a controller runs. If there are leases, one of them must be held. Otherwise, there must be Gates that are not
-// suspended, and all of those must be up to date, without an overdue transition.
+// SignOfLife returns whether a controller is running. If there are leases, one of them must be held. Otherwise, there must be Gates that
+// are not suspended, and all of these must be up to date, without an overdue transition.
 func SignOfLife(gates []v1alpha1.Gate, leases []unstructured.Unstructured, now time.Time) bool {
 	elected := false
 	for i := range leases {

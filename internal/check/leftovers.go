@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Leftovers finds held objects of kinds that are in the flag --suspend-kinds of no controller.
+// Leftovers finds held objects of kinds that no controller has in its flag --suspend-kinds.
 func Leftovers(objects []*unstructured.Unstructured) (findings []Finding) {
 	for _, obj := range objects {
 		gates := verdict.HeldBy(obj)

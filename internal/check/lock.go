@@ -19,8 +19,8 @@ func Lock(a Admission, defined bool, controllers []Controller) (findings []Findi
 	return append(findings, a.allNamespaces(controllers)...)
 }
 
-// allNamespaces finds problems with the GateLock of all namespaces. Each policy needs a binding for it, and one for the GateLocks of single
-// namespaces.
+// allNamespaces finds problems with the GateLock of all namespaces. Each policy needs a binding for this GateLock, and another one for
+// the GateLocks of single namespaces.
 func (a Admission) allNamespaces(controllers []Controller) (findings []Finding) {
 	const kind, without = "MutatingAdmissionPolicyBinding", "a new object that a Gate for many namespaces governs is not held from its creation"
 	for _, name := range []string{"gate-hold", "gate-hold-all-namespaces"} {

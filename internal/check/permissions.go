@@ -26,7 +26,7 @@ var Rights = []Right{
 	{"approve", "approve", group, "gateexceptions", "gate-exception-approver"},
 }
 
-// Permissions reports which commands the user may not use in a namespace.
+// Permissions reports which commands the user is not permitted to use in a namespace.
 func Permissions(denied []Right, namespace string) (findings []Finding) {
 	var commands []string
 	for _, r := range denied {

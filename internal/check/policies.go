@@ -17,12 +17,12 @@ const (
 	mutating   = "MutatingAdmissionPolicy"
 )
 
-// policy is one of our policies. without is the effect if it is missing.
+// policy is one of our policies. without is the effect of not having it.
 type policy struct{ kind, name, without string }
 
 const stamp, sourceStamp, approval = "gate-exception-stamp", "gated-source-stamp", "gate-approval"
 
-// ruling are the policies of config/policies.
+// ruling lists the policies of config/policies.
 var ruling = []policy{
 	{validating, "gate-request-verb", "any user who may patch a Gate can open and close it"},
 	{mutating, "gate-request-stamp", "the users who open and close Gates are not recorded"},
@@ -54,14 +54,14 @@ var (
 	insteadPass = policy{validating, "gate-pass-by", "users can request passes in the name of others"}
 )
 
-// locking are the policies of config/lock.
+// locking lists the policies of config/lock.
 var locking = []policy{
 	{validating, "gate-lock", "a held object can be resumed"},
 	{mutating, "gate-hold", "a new object is not held from its creation"},
 	{validating, "gate-delete", "an object can be deleted and created again while its Gate is closed"},
 }
 
-// Admission has the policies of the cluster and their bindings.
+// Admission contains the policies of the cluster and their bindings.
 type Admission []unstructured.Unstructured
 
 // has returns whether a policy exists.
@@ -105,7 +105,7 @@ func (a Admission) missing(set []policy, from string) (findings []Finding) {
 // any returns whether one of the policies exists.
 func (a Admission) any(set []policy) bool { return slices.ContainsFunc(set, a.has) }
 
-// Policies finds missing policies of config/policies, or of config/policies-1.30 if these are installed.
+// Policies finds missing policies of config/policies, or of config/policies-1.30 if those are installed.
 func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (findings []Finding) {
 	set, from := ruling, "policies.yaml"
 	older := a.has(instead)
@@ -127,10 +127,10 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 	return append(findings, a.unstamped(gates)...)
 }
 
-// collector is a service account of Kubernetes that policies exempt.
+// collector is a Kubernetes service account that policies exempt.
 const collector = "'system:serviceaccount:kube-system:generic-garbage-collector'"
 
-// otherAccounts finds policies that exempt a service account other than that of the controller. It ignores policies that exempt none.
+// otherAccounts finds policies that exempt a service account other than the controller's. It ignores policies that exempt none.
 func (a Admission) otherAccounts(set []policy, controllers []Controller, from string) (findings []Finding) {
 	for _, p := range set {
 		found := a.find(p)

@@ -17,7 +17,7 @@ func ControllerAppliers(controllers []Controller) (found []applier.Reference) {
 	return found
 }
 
-// OwnSource finds Gates that hold their own applier, the applier of the controller, or the objects that "flux bootstrap" has created.
+// OwnSource finds Gates that hold their own applier, the applier of the controller, or the objects created by "flux bootstrap".
 func OwnSource(gates []v1alpha1.Gate, known applier.Objects, installs []applier.Reference, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g := &gates[i]

@@ -18,8 +18,8 @@ func Targets(gates []v1alpha1.Gate) (findings []Finding) {
 	return findings
 }
 
-// Selectors finds Gates whose selectors match many more objects than the controller has counted. It skips Gates whose current spec the
-// controller has counted already.
+// Selectors finds Gates whose selectors match many more objects than the controller has counted. It skips Gates for which the controller
+// has already counted the targets of the current spec.
 func Selectors(gates []v1alpha1.Gate, objects []*unstructured.Unstructured, scope verdict.Scope) (findings []Finding) {
 	for i := range gates {
 		g, before := &gates[i], 0

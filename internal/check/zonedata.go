@@ -17,13 +17,13 @@ type ZoneData struct {
 	Released time.Time
 }
 
-// maxZoneDataMonths is the age above which TimeZoneData warns about time zone data. Clocks change twice a year, and most releases announce
-// the next change.
+// maxZoneDataMonths is the age above which TimeZoneData warns about time zone data. Clocks change twice a year, and most releases
+// announce the next change.
 const maxZoneDataMonths = 9
 
 const newerZoneData = "use newer data, see docs/operate/time-zone-data.md"
 
-// TimeZoneData finds time zone data that is old, and leaders with other time zone data than this plugin.
+// TimeZoneData finds time zone data that is old, and leaders whose time zone data differs from this plugin's.
 func TimeZoneData(own ZoneData, leases []unstructured.Unstructured, now time.Time) (findings []Finding) {
 	if !own.Released.IsZero() && own.Released.AddDate(0, maxZoneDataMonths, 0).Before(now) {
 		findings = append(findings, Finding{Warning, "time zone data", fmt.Sprintf("%s of this plugin was released by %s, more than %d months ago: times are wrong in zones whose rules have changed since then",
@@ -49,7 +49,7 @@ func leaderZoneData(l *unstructured.Unstructured, now time.Time) string {
 	return l.GetLabels()[v1alpha1.TimeZoneDataLabel]
 }
 
-// SetTimeZoneData sets the time zone data of controllers to that of the leaders in their namespaces.
+// SetTimeZoneData sets the time zone data of controllers to the data of the leaders in their namespaces.
 func SetTimeZoneData(controllers []Controller, leases []unstructured.Unstructured, now time.Time) {
 	for i := range controllers {
 		var versions []string
