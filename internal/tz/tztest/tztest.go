@@ -1,4 +1,4 @@
-// Package tztest has time zone data for tests, and machines with wrong zone files.
+// Package tztest provides time zone data for tests, and machines with wrong zone files.
 package tztest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// Offset is the UTC offset in seconds of every zone on a machine with wrong zones. No zone of the database has it.
+// Offset is the UTC offset in seconds of every zone on a machine with wrong zones. No zone of the database has this offset.
 const Offset = 11*60*60 + 11*60
 
 // wrong returns the file of a zone that has always had Offset, see RFC 9636.
@@ -44,8 +44,8 @@ func Folder(dir string) error {
 	return nil
 }
 
-// Run runs the tests of a package, a testing.M, and all processes that they start, on a machine with wrong zones, and returns their exit
-// code.
+// Run runs the tests of a package (a testing.M), and all processes that they start, on a machine with wrong zones. It returns the exit
+// code of the tests.
 func Run(m interface{ Run() int }) int {
 	dir, err := os.MkdirTemp("", "zoneinfo-")
 	if err != nil {
@@ -58,7 +58,7 @@ func Run(m interface{ Run() int }) int {
 	return m.Run()
 }
 
-// Zip writes files into a zip without compression, because Go reads no compressed files from a zip in the variable ZONEINFO.
+// Zip writes files into a zip without compression, because Go cannot read compressed files from a zip in the variable ZONEINFO.
 func Zip(name string, files fs.FS) (err error) {
 	file, err := os.Create(name) //nolint:gosec // a test names it
 	if err != nil {
@@ -88,7 +88,7 @@ func Fresh(name string, day time.Time) error {
 	return Zip(name, builtIn(tz.Version()+"\n"+day.Format(time.DateOnly)+"\n"))
 }
 
-// Unpack writes the data that is compiled in into a folder.
+// Unpack writes the built-in data into a folder.
 func Unpack(dir string) error { return os.CopyFS(dir, builtIn(tz.Version()+"\n")) }
 
 // Moved writes a zip with data of version 2099z in which Oslo has the time of Tokyo.
@@ -116,7 +116,7 @@ func archive(name string) error {
 	return Zip(name, files)
 }
 
-// Machines returns functions that make a command run as on a machine with wrong zones, by name.
+// Machines returns functions that make a command run as if on a machine with wrong zones, by name.
 func Machines(t *testing.T) map[string]func(*exec.Cmd) {
 	t.Helper()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "zoneinfo.zip")
