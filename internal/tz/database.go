@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// VersionFile is the name of the file in a zip or a folder that has the version in its first line, and the day of the release in its
-// second. macOS and Java use the same name.
+// VersionFile is the name of a file in a zip or a folder. Its first line is the version, and its second line is the day of the release.
+// macOS and Java use the same name.
 const VersionFile = "+VERSION"
 
 // Database is a set of time zones.
@@ -43,7 +43,7 @@ func Open(path string) (*Database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: must be a zip or a folder with time zones: %w", path, err)
 	}
-	defer func() { _ = z.Close() }() // it was only read
+	defer func() { _ = z.Close() }() // the file was only read
 	return readAndParse(path, z)
 }
 
@@ -58,10 +58,10 @@ func readAndParse(path string, files fs.FS) (*Database, error) {
 	return d, nil
 }
 
-// zoneName matches the names that the CRD of Gates accepts. No other file of tzdata matches, except SECURITY.
+// zoneName matches the names that the CRD of Gates accepts. The only other file of tzdata that matches is SECURITY.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9._+/-]{0,63}$`)
 
-// maxFile bounds the size of one file in bytes. The largest zone has 4 KiB, tzdata.zi has 110 KiB.
+// maxFile bounds the size of one file in bytes. The largest zone has 4 KiB, and tzdata.zi has 110 KiB.
 const maxFile = 1 << 20
 
 // read reads all zones and the version. It skips the folders posix and right, which duplicate the zones, and the tables of tzdata.
@@ -96,8 +96,8 @@ func read(files fs.FS) (*Database, error) {
 
 var versionLine = regexp.MustCompile(`^(?:# version )?((20[0-9]{2})[a-z]{1,2}(?:-[0-9a-z]{1,40})?)$`)
 
-// version returns the version and the day of the release from the first file that has a version, or the last day of its year if it has no
-// day. tzdata.zi has only the version. If no file has a version, name is empty.
+// version returns the version and the day of the release from the first file that contains a version. If the file contains no day, such
+// as tzdata.zi, it returns the last day of the year of the version. If no file contains a version, name is empty.
 func version(files fs.FS) (name string, released time.Time) {
 	for _, file := range []string{VersionFile, "version", "tzdata.zi"} {
 		if info, err := fs.Stat(files, file); err != nil || info.Size() > maxFile {
@@ -121,7 +121,7 @@ func version(files fs.FS) (name string, released time.Time) {
 	return "", time.Time{}
 }
 
-// digest returns a substitute for a version. It is the same for a zip and a folder with the same zones, and is valid as a label value.
+// digest returns a substitute for a version. It is the same for a zip and a folder with the same zones, and is a valid label value.
 func (d *Database) digest() string {
 	sum := sha256.New()
 	for _, name := range d.Names() {
@@ -176,7 +176,7 @@ func (d *Database) load(name string) (*time.Location, error) {
 	}
 	data := d.files[name]
 	if data == nil {
-		return nil, fmt.Errorf("unknown time zone %q", name) // not cached: the number of such names is unbounded
+		return nil, fmt.Errorf("unknown time zone %q", name) // not cached, because the number of such names is unbounded
 	}
 	name = strings.Clone(name)                          // it may be a part of a large text
 	loc, err := time.LoadLocationFromTZData(name, data) //nolint:forbidigo // this is where zones come from

@@ -19,7 +19,7 @@ import (
 //go:embed zoneinfo.zip
 var zoneinfo string
 
-// builtIn returns the database that is compiled in.
+// builtIn returns the database that is compiled into the binary.
 var builtIn = sync.OnceValue(func() *Database {
 	files, err := zip.NewReader(strings.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
@@ -32,7 +32,7 @@ var builtIn = sync.OnceValue(func() *Database {
 	return d
 })
 
-// inUse is the database of [Use], nil for the built-in one.
+// inUse is the database set by [Use], nil for the built-in one.
 var inUse atomic.Pointer[Database]
 
 func current() *Database {
@@ -42,8 +42,8 @@ func current() *Database {
 	return builtIn()
 }
 
-// Use replaces the database with that of a zip or a folder, see [Open]. An empty path means the data that is compiled in. The new data must
-// have every zone of the built-in data. After an error, the database is unchanged. Call Use before the first zone is loaded.
+// Use replaces the database with the database in a zip or a folder, see [Open]. An empty path means the built-in data. The new data must
+// contain every zone of the built-in data. After an error, the database is unchanged. Call Use before the first zone is loaded.
 func Use(path string) error {
 	if path == "" {
 		inUse.Store(nil)
@@ -73,6 +73,6 @@ func Names() []string { return current().Names() }
 // File returns the compiled file of a zone, nil if there is no such zone.
 func File(name string) []byte { return current().File(name) }
 
-// Load returns a zone by its name, which must be one of [Names] exactly. Unlike [time.LoadLocation], it accepts neither "" nor "Local".
+// Load returns a zone by its name, which must be exactly one of [Names]. Unlike [time.LoadLocation], it accepts neither "" nor "Local".
 // Each zone is parsed once per database.
 func Load(name string) (*time.Location, error) { return current().load(name) }
