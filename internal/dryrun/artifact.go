@@ -26,7 +26,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/fields"
 )
 
-// maxArtifact bounds the size of an artifact in bytes, packed and unpacked, as in the flux CLI.
+// maxArtifact bounds the size of an artifact in bytes, both packed and unpacked, as in the flux CLI.
 const maxArtifact = 100 << 20
 
 var (
@@ -38,7 +38,7 @@ var (
 // Opener opens the URL of an artifact in the cluster.
 type Opener func(ctx context.Context, url string) (io.ReadCloser, error)
 
-// Fetch unpacks the artifact of a source into an empty folder. It refuses an artifact with another digest than in the source.
+// Fetch unpacks the artifact of a source into an empty folder. It rejects an artifact whose digest differs from the digest in the source.
 func Fetch(ctx context.Context, source *unstructured.Unstructured, dir string, open Opener) error {
 	url, digest := text(source, urlPath), text(source, digestPath)
 	want, ok := strings.CutPrefix(digest, "sha256:")

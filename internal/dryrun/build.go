@@ -16,8 +16,8 @@ import (
 	"github.com/fluxcd/pkg/ssa/utils"
 )
 
-// Build returns the objects that a Kustomization builds from an artifact that is unpacked in a folder. It changes files there. Variables
-// come from ConfigMaps and Secrets that the client reads.
+// Build returns the objects that a Kustomization builds from an artifact that was unpacked into a folder. It modifies files in that
+// folder. Variables come from ConfigMaps and Secrets read by the client.
 func Build(ctx context.Context, c client.Client, ks *unstructured.Unstructured, dir string) ([]*unstructured.Unstructured, error) {
 	typed, err := kustomizationOf(ks)
 	if err != nil {

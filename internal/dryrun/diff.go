@@ -25,27 +25,27 @@ const (
 	Created    = "created"
 	Configured = "configured"
 	Deleted    = "deleted"
-	// Unknown means that the change is unknown, and Cause is why.
+	// Unknown means that the change is unknown. Cause is the reason.
 	Unknown = "unknown"
 )
 
 // Change is the change of one object.
 type Change struct {
-	// Object identifies the object as Flux does: kind, namespace if there is one, and name, separated by slashes.
+	// Object identifies the object as Flux does, by kind, namespace if there is one, and name, separated by slashes.
 	Object string `json:"object"`
 	// Action is created, configured, deleted or unknown.
 	Action string `json:"action"`
-	// Fields that would change, if the object is configured. Values of Secrets are masked.
+	// Fields are the fields that would change, if the object is configured. Values of Secrets are masked.
 	Fields []Field `json:"fields,omitempty"`
-	// Cause is why the change is unknown.
+	// Cause is the reason why the change is unknown.
 	Cause string `json:"cause,omitempty"`
 }
 
 // Field is a field that would change.
 type Field struct {
-	// Path is a JSON pointer, RFC 6901.
+	// Path is a JSON pointer (RFC 6901).
 	Path string `json:"path"`
-	// Before and After are its values, missing if there is none.
+	// Before and After are the values of the field, missing if there is none.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }
@@ -55,7 +55,8 @@ const manager = "kustomize-controller"
 
 var group = kustomizev1.GroupVersion.Group
 
-// Diff returns what a Kustomization would change and delete if it applied some objects, sorted by name. Unchanged objects are omitted.
+// Diff returns what a Kustomization would change and delete if it applied the given objects, sorted by name. Unchanged objects are
+// omitted.
 func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
 	flux := ssa.NewResourceManager(c, nil, ssa.Owner{Field: manager, Group: group})
 	flux.SetOwnerLabels(objects, ks.GetName(), ks.GetNamespace())
@@ -79,7 +80,7 @@ func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, o
 	return all, nil
 }
 
-// optionsOf returns the options with which kustomize-controller applies.
+// optionsOf returns the options that kustomize-controller applies objects with.
 func optionsOf(ks *kustomizev1.Kustomization) ssa.DiffOptions {
 	opts := ssa.DiffOptions{
 		Exclusions:           map[string]string{group + "/reconcile": kustomizev1.DisabledValue, group + "/ssa": kustomizev1.IgnoreValue},
@@ -100,7 +101,7 @@ func optionsOf(ks *kustomizev1.Kustomization) ssa.DiffOptions {
 	return opts
 }
 
-// changeOf returns the change of an object, without an action if there is none.
+// changeOf returns the change of an object, without an action if nothing changes.
 func changeOf(ctx context.Context, flux *ssa.ResourceManager, obj *unstructured.Unstructured, opts ssa.DiffOptions) Change {
 	change := Change{Object: utils.FmtUnstructured(obj), Action: Unknown}
 	if _, encrypted := obj.Object["sops"]; encrypted {
@@ -126,7 +127,7 @@ func changeOf(ctx context.Context, flux *ssa.ResourceManager, obj *unstructured.
 	return change
 }
 
-// fieldsOf returns the fields in which two versions of an object differ, except those that only the API server writes.
+// fieldsOf returns the fields in which two versions of an object differ, except fields that only the API server writes.
 func fieldsOf(before, after *unstructured.Unstructured) ([]Field, error) {
 	patch, err := jsondiff.Compare(written(before), written(after))
 	if err != nil {
@@ -147,7 +148,7 @@ func written(obj *unstructured.Unstructured) map[string]any {
 	return fields
 }
 
-// pruned returns the objects that a Kustomization has applied before and would no longer apply.
+// pruned returns the changes of the objects that a Kustomization has applied before and would no longer apply.
 func pruned(ctx context.Context, c client.Client, ks *kustomizev1.Kustomization, objects []*unstructured.Unstructured) ([]Change, error) {
 	if !ks.Spec.Prune || ks.Status.Inventory == nil {
 		return nil, nil
@@ -169,7 +170,7 @@ func pruned(ctx context.Context, c client.Client, ks *kustomizev1.Kustomization,
 	return all, nil
 }
 
-// prunedOne returns the change of an object that is no longer applied, without an action if there is none.
+// prunedOne returns the change of an object that is no longer applied, without an action if nothing changes.
 func prunedOne(ctx context.Context, c client.Client, of object.ObjMetadata, gvk schema.GroupVersionKind) Change {
 	change := Change{Object: utils.FmtObjMetadata(of), Action: Deleted}
 	obj := &unstructured.Unstructured{}
