@@ -1,4 +1,4 @@
-// Package suspendkinds generates the manifests for the kinds of --suspend-kinds, from those in config for the built-in kinds.
+// Package suspendkinds generates the manifests for the kinds of --suspend-kinds, based on the manifests in config for the built-in kinds.
 package suspendkinds
 
 import (
@@ -28,7 +28,7 @@ type Resource struct {
 	HasConditions bool
 }
 
-// Guess returns the regular plural of a kind, which is the resource name of most kinds.
+// Guess returns a resource with the regular plural of a kind, which is the resource name of most kinds.
 func Guess(k target.Kind) Resource {
 	plural, _ := meta.UnsafeGuessKindToResource(k.WithVersion(""))
 	return Resource{Kind: k, Plural: plural.Resource, HasConditions: !k.IsBuiltIn()}
@@ -61,7 +61,8 @@ func rule(group, resource string, verbs ...string) object {
 	return object{"apiGroups": []string{group}, "resources": []string{resource}, "verbs": verbs}
 }
 
-// Lock returns the policies of config/lock for kinds: one of each per field, because they read and write it.
+// Lock returns the policies of config/lock for kinds. There is a separate set of policies for each field, because they read and write
+// that field.
 func Lock(resources []Resource) ([]byte, error) {
 	byField := map[string][]Resource{}
 	var fields []string
@@ -94,7 +95,8 @@ func Lock(resources []Resource) ([]byte, error) {
 	return write(all)
 }
 
-// perPolicy bounds the kinds in one policy on targets: each may be held and watched, and the policy can have 24 checks.
+// perPolicy bounds the number of kinds in one policy on targets, because each kind may be held and watched, and a policy can have 24
+// checks.
 const perPolicy = 12
 
 // Policies returns the policies of config/policies on targets for kinds.
@@ -118,7 +120,7 @@ func Policies(resources []Resource) ([]byte, error) {
 	return write(all)
 }
 
-// read reads manifests in config.
+// read reads manifests from config.
 func read(paths ...string) (objects []object, err error) {
 	for _, path := range paths {
 		raw, err := config.Files.ReadFile(path)
@@ -141,7 +143,7 @@ func read(paths ...string) (objects []object, err error) {
 	return objects, nil
 }
 
-// write writes manifests, separated by lines.
+// write writes manifests with a separator line between them.
 func write(objects []object) ([]byte, error) {
 	var all bytes.Buffer
 	for _, o := range objects {
@@ -155,7 +157,7 @@ func write(objects []object) ([]byte, error) {
 	return all.Bytes(), nil
 }
 
-// rename appends a suffix to the names of objects, including references between them.
+// rename appends a suffix to the names of objects, and to references between them.
 func rename(objects []object, added string) {
 	for _, o := range objects {
 		metadata, _ := o["metadata"].(object)
@@ -166,12 +168,12 @@ func rename(objects []object, added string) {
 	}
 }
 
-// match sets the kinds that a policy matches, with the operations of the built-in ones.
+// match sets the kinds that a policy matches, with the operations of the built-in kinds.
 func match(o object, resources []Resource) error {
 	spec, _ := o["spec"].(object)
 	constraints, ok := spec["matchConstraints"].(object)
 	if !ok {
-		return nil // a binding
+		return nil // this is a binding
 	}
 	before, _ := constraints["resourceRules"].([]any)
 	var operations any
@@ -190,10 +192,10 @@ func match(o object, resources []Resource) error {
 	return nil
 }
 
-// suspend matches spec.suspend in expressions: as a field, in managed fields, and in a path of a JSON patch.
+// suspend matches the last part of spec.suspend in expressions: as a field, in managed fields, and in the path of a JSON patch.
 var suspend = regexp.MustCompile(`(\bspec\.\??|\bf:|/spec/)suspend\b`)
 
-// leftover matches what suspend does not.
+// leftover matches any other use of the word suspend.
 var leftover = regexp.MustCompile(`.{0,40}\bsuspend\b.{0,40}`)
 
 // holdBy replaces spec.suspend in a part of a policy with another field.
@@ -213,7 +215,7 @@ func holdBy(part any, field string) any {
 	return part
 }
 
-// know replaces the built-in kinds in the policy on targets.
+// know replaces the list of built-in kinds in the policy on targets.
 func know(objects []object, resources []Resource) error {
 	for _, o := range objects {
 		spec, _ := o["spec"].(object)
@@ -241,7 +243,7 @@ func plural(r Resource) string {
 	return cmp.Or(r.Kind.Kind[:n]+r.Plural[n:], r.Plural)
 }
 
-// kebab converts camel case to a part of an object name. The result is unique.
+// kebab converts camel case to a part of an object name. Different names have different results.
 func kebab(name string) string {
 	return strings.ToLower(regexp.MustCompile(`([A-Z])`).ReplaceAllString(name, "-$1"))
 }
