@@ -1,4 +1,4 @@
-// Package configmap watches single ConfigMaps by their names, so that a Role with resourceNames is enough.
+// Package configmap watches single ConfigMaps by name, so that a Role with resourceNames is enough.
 package configmap
 
 import (
@@ -20,7 +20,7 @@ type Watch struct {
 	key      types.NamespacedName
 	informer toolscache.SharedIndexInformer
 	cancel   context.CancelFunc
-	// failed is why the watch has failed, nil once it has restarted.
+	// failed is the error of a failed watch, nil once the watch has restarted.
 	failed atomic.Pointer[error]
 }
 
@@ -29,8 +29,8 @@ func Metadata(c *corev1.ConfigMap) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}}
 }
 
-// NewWatch starts to watch a ConfigMap, and stores the result of trim, or all of it if trim is nil. It calls changed when the ConfigMap has
-// changed, or when the watch has failed.
+// NewWatch starts watching a ConfigMap, and stores the result of trim, or the whole ConfigMap if trim is nil. It calls changed when the
+// ConfigMap has changed, or when the watch has failed.
 func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, trim func(*corev1.ConfigMap) *corev1.ConfigMap, changed func()) *Watch {
 	named := func(o metav1.ListOptions) metav1.ListOptions {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()
@@ -69,7 +69,7 @@ func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, trim fu
 		})
 	}
 	if err != nil {
-		panic(err) // none of them fails before the informer runs
+		panic(err) // none of these calls fails before the informer runs
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
@@ -77,14 +77,14 @@ func NewWatch(c corev1client.ConfigMapsGetter, key types.NamespacedName, trim fu
 	return w
 }
 
-// Get returns the ConfigMap. It returns false if it must be read from the API server: it does not exist, has not been read yet, or the
-// watch has failed.
+// Get returns the ConfigMap. It returns false if the ConfigMap must be read from the API server, because it does not exist, has not been
+// read yet, or the watch has failed.
 func (w *Watch) Get() (*corev1.ConfigMap, bool) {
 	found, known := w.Latest()
 	return found, known && found != nil && w.Failed() == nil
 }
 
-// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if it has not been read yet.
+// Latest returns the last observed ConfigMap, nil if it does not exist. It returns false if the ConfigMap has not been read yet.
 func (w *Watch) Latest() (*corev1.ConfigMap, bool) {
 	if !w.informer.HasSynced() {
 		return nil, false
@@ -97,7 +97,7 @@ func (w *Watch) Latest() (*corev1.ConfigMap, bool) {
 	return configMap, true
 }
 
-// Failed returns why the watch has failed, nil if it has not.
+// Failed returns the error of a failed watch, nil if the watch works.
 func (w *Watch) Failed() error {
 	if err := w.failed.Load(); err != nil {
 		return *err
