@@ -26,8 +26,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// Path returns the JSON path of a field of a struct, such as spec and suspend, given pointers to both. It panics if the field is not
-// in the struct.
+// Path returns the JSON path of a field of a struct, such as spec and suspend, given pointers to the struct and the field. It panics if
+// the field is not in the struct.
 func Path(of, field any) []string {
 	path, ok := find(reflect.ValueOf(of).Elem(), reflect.ValueOf(field))
 	if !ok {
@@ -44,17 +44,17 @@ func Paths(of any, fields ...any) (paths [][]string) {
 	return paths
 }
 
-// Name returns the JSON name of a field, the last part of its path.
+// Name returns the JSON name of a field, which is the last part of its path.
 func Name(of, field any) string {
 	path := Path(of, field)
 	return path[len(path)-1]
 }
 
-// find compares addresses and types: a struct and its first field have the same address.
+// find compares both addresses and types, because a struct and its first field have the same address.
 func find(v, field reflect.Value) (path []string, ok bool) {
 	for i := range v.NumField() {
 		value, path := v.Field(i), []string(nil)
-		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name != "" { // else its fields are inlined
+		if name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); name != "" { // otherwise the fields are inlined
 			path = []string{name}
 		}
 		if value.Addr().Pointer() == field.Pointer() && value.Type() == field.Type().Elem() {
