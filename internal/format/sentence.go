@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Printable replaces characters with blanks that a terminal or a log could interpret as a line break or a command.
+// Printable replaces characters that a terminal or a log could interpret as a line break or a command with blanks.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -18,7 +18,7 @@ func Printable(text string) string {
 	}, text)
 }
 
-// OneLine returns a text as one line without control characters, cut to a length in bytes.
+// OneLine returns a text as one line without control characters, truncated to a length in bytes.
 func OneLine(text string, length int) string {
 	text = strings.TrimSpace(Printable(text))
 	if len(text) <= length {
@@ -28,7 +28,7 @@ func OneLine(text string, length int) string {
 	return strings.ToValidUTF8(text[:length-len(more)], "") + more
 }
 
-// Count returns a number with a noun, and adds an s to the noun unless the number is 1.
+// Count returns a number followed by a noun, and adds an s to the noun unless the number is 1.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -36,5 +36,5 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Time returns a time in UTC, in the form of RFC 3339 without fractions of a second.
+// Time returns a time in UTC, formatted as in RFC 3339 without fractions of a second.
 func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
