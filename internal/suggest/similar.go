@@ -3,7 +3,7 @@ package suggest
 
 import "strings"
 
-// Closest returns the most similar of names, or an empty string if none is similar. It ignores case.
+// Closest returns the most similar name in names, or an empty string if none is similar. It ignores case.
 func Closest(name string, names []string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -15,7 +15,7 @@ func Closest(name string, names []string) string {
 	return best
 }
 
-// Distance returns how many letters differ between two names (Levenshtein).
+// Distance returns the Levenshtein distance between two names.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
