@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxListed bounds the list of valid fields in a message about an unknown field that resembles none of them.
+// maxListed bounds the list of valid fields in a message about an unknown field that does not resemble any of them.
 const maxListed = 8
 
 // stepsIn splits a path such as spec.openPeriods[0].start into its fields and indexes.

@@ -12,15 +12,15 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// rules maps kinds to checks that neither the schema nor CEL can make, such as whether a cron expression ever fires.
+// rules maps kinds to checks that neither the schema nor CEL can perform, such as whether a cron expression ever fires.
 var rules = map[string]func(content map[string]any) field.ErrorList{
 	v1alpha1.GateKind:          ruleFor(gate.Validate),
 	v1alpha1.GateExceptionKind: ruleFor(timetable.ValidateException),
 	v1alpha1.GateReceiverKind:  ruleFor(receiverErrors),
 }
 
-// ruleFor returns a rule that decodes a manifest and checks it. It returns no errors for a manifest that cannot be decoded: the schema
-// reports those.
+// ruleFor returns a rule that decodes a manifest and checks it. It returns no errors for a manifest that cannot be decoded, because the
+// schema already reports them.
 func ruleFor[T any](check func(*T) field.ErrorList) func(map[string]any) field.ErrorList {
 	return func(content map[string]any) field.ErrorList {
 		obj := new(T)
@@ -31,7 +31,7 @@ func ruleFor[T any](check func(*T) field.ErrorList) func(map[string]any) field.E
 	}
 }
 
-// codeErrors returns the errors found by the rules of a kind.
+// codeErrors returns the errors found by the rules for a kind.
 func codeErrors(kind string, content map[string]any) field.ErrorList {
 	if rule, ok := rules[kind]; ok {
 		return rule(content)

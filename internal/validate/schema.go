@@ -27,7 +27,7 @@ type definition struct {
 	rules         *cel.Validator
 }
 
-// definitions reads all embedded CRDs. A schema is compiled when its kind is first used.
+// definitions reads all embedded CRDs. A schema is compiled when its kind is used for the first time.
 var definitions = sync.OnceValues(func() (map[string]func() (*definition, error), error) { return read(config.Definitions) })
 
 // read returns the kinds of the CRDs in files, with functions that compile them.
@@ -48,8 +48,8 @@ func read(files embed.FS) (map[string]func() (*definition, error), error) {
 	return compilers, err
 }
 
-// kindIn returns spec.names.kind of a CRD. It does not parse the file, which takes some milliseconds and is needed only for the kinds in
-// use.
+// kindIn returns spec.names.kind of a CRD. It does not parse the file, because that takes some milliseconds and is needed only for the
+// kinds in use.
 func kindIn(crd []byte) string {
 	for line := range strings.Lines(string(crd)) {
 		if kind, ok := strings.CutPrefix(line, "    kind: "); ok {

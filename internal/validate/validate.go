@@ -1,4 +1,4 @@
-// Package validate checks manifests without a cluster: against the schemas and CEL rules of the CRDs, as the API server does, and against
+// Package validate checks manifests without a cluster, against the schemas and CEL rules of the CRDs, as the API server does, and against
 // rules in code.
 package validate
 
@@ -58,7 +58,8 @@ func Object(obj *unstructured.Unstructured) field.ErrorList {
 	return errs
 }
 
-// empty returns an error for each field without a value. The API server drops them: an empty daysOfMonth would mean every day.
+// empty returns an error for each field without a value. The API server drops such fields. For example, an empty daysOfMonth would mean
+// every day.
 func empty(path *field.Path, value any) (errs field.ErrorList) {
 	switch value := value.(type) {
 	case nil:
@@ -75,7 +76,7 @@ func empty(path *field.Path, value any) (errs field.ErrorList) {
 	return errs
 }
 
-// copyOf returns the content of an object with numbers as the API server decodes them. YAML decodes all numbers to floats.
+// copyOf returns the content of an object with numbers as the API server decodes them, because YAML decodes all numbers to floats.
 func copyOf(obj *unstructured.Unstructured) (content map[string]any, err error) {
 	data, err := json.Marshal(obj.Object)
 	if err == nil {
@@ -131,8 +132,8 @@ func (d *definition) unknown(content map[string]any) (errs field.ErrorList) {
 	return errs
 }
 
-// closest returns the valid field that is most similar to name, or an empty string if none is similar. Fields that refer to objects end in
-// Ref or Refs.
+// closest returns the valid field that is most similar to name, or an empty string if none is similar. Fields that refer to objects end
+// with Ref or Refs.
 func closest(name string, fields []string) string {
 	for _, suffix := range []string{"Refs", "Ref"} {
 		if ref := strings.TrimSuffix(name, "s") + suffix; slices.Contains(fields, ref) {
@@ -147,8 +148,8 @@ func metadataErrors(content map[string]any) field.ErrorList {
 	return metavalidation.ValidateObjectMetaAccessor(&unstructured.Unstructured{Object: content}, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
 
-// schemaErrors returns the errors against the schema and its CEL rules. Unlike the API server, it evaluates the rules of valid fields even
-// if others are invalid.
+// schemaErrors returns the violations of the schema and its CEL rules. Unlike the API server, it evaluates the rules of valid fields even
+// if other fields are invalid.
 func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(content, d.structural)
 	defaulting.Default(content, d.structural)
@@ -183,7 +184,7 @@ func (d *definition) schemaErrors(content map[string]any) (errs field.ErrorList)
 	return errs
 }
 
-// blocks returns whether the API server evaluates no CEL rules because of an error.
+// blocks returns whether an error prevents the API server from evaluating CEL rules.
 func blocks(e *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid, field.ErrorTypeNotSupported}, e.Type)
 }

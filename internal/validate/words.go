@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// types are the names of JSON types in messages.
+// types maps JSON types to their names in messages.
 var types = map[string]string{"string": "a string", "boolean": "true or false", "integer": "a whole number", "int": "a whole number", "number": "a number", "object": "a map of fields", "array": "a list"}
 
 var (
@@ -21,7 +21,7 @@ var (
 	wrongMetadata = regexp.MustCompile(`cannot unmarshal \S+ into Go struct field ObjectMeta\.(\S+) of type (\S+)`)
 )
 
-// reword replaces the terms of Go and of the schema in an error with terms for users. content is the manifest with the error.
+// reword replaces Go and schema terms in an error with terms for users. content is the manifest with the error.
 func reword(e *field.Error, content map[string]any) {
 	if found := wrongMetadata.FindStringSubmatch(e.Detail); found != nil {
 		e.Field, e.BadValue, e.Detail = "metadata."+found[1], field.OmitValueType{}, "must be "+cmp.Or(types[found[2]], "a map of strings")+inQuotes(found[2])
@@ -53,7 +53,7 @@ func reword(e *field.Error, content map[string]any) {
 	}
 }
 
-// inQuotes returns advice for a value that must be a string: YAML reads 8 and yes as other types.
+// inQuotes returns advice for a value that must be a string, because YAML reads 8 and yes as other types.
 func inQuotes(kind string) string {
 	if kind == "string" {
 		return ", put it in quotes"
