@@ -1,4 +1,4 @@
-// Package version has the version of the build.
+// Package version provides the version of the build.
 package version
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-// release is the version of a release, which its linker sets.
+// release is the version of a release. It is set by the linker.
 var release string
 
-// Release returns the version of the release. Other builds have the version of the module, which is (devel) for those
-// from a working tree.
+// Release returns the version of the release. For other builds, it returns the version of the module, which is (devel) for builds from a
+// working tree.
 func Release() string {
 	version := release
 	if info, ok := debug.ReadBuildInfo(); version == "" && ok {
@@ -24,5 +24,5 @@ func Release() string {
 	return version
 }
 
-// String returns the version, and that of the time zone data.
+// String returns the version of the release and the version of the time zone data.
 func String() string { return fmt.Sprintf("%s, time zone data %s", Release(), tz.Version()) }
