@@ -57,8 +57,8 @@ func (k *Factory) Cluster() (*Cluster, error) {
 	return &Cluster{WithWatch: c, Namespace: namespace, RESTConfig: config, Role: "gate-viewer", Warn: k.Warn}, nil
 }
 
-// UseKinds registers the kinds that Gates hold in addition to the built-in kinds. They come from the flag, or from the controllers if the flag
-// is not set.
+// UseKinds registers the kinds that Gates hold in addition to the built-in kinds. They come from the flag, or from the controllers if the
+// flag is not set.
 func (k *Factory) UseKinds(controllers []check.Controller) error {
 	if len(k.SuspendKinds) > 0 {
 		added, err := target.ParseKinds(k.SuspendKinds)
