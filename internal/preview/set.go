@@ -76,8 +76,8 @@ func (s *Set) Overlaid() *Set {
 // Validated returns how many manifests of our API group s has read.
 func (s *Set) Validated() int { return s.validated }
 
-// FromCluster returns a set of objects read from a cluster. Previews include the requests in the status and new ones in the annotations, and
-// ignore exceptions that lack approvals.
+// FromCluster returns a set of objects read from a cluster. Previews include the requests in the status and new ones in the annotations,
+// and ignore exceptions that lack approvals.
 func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *Set {
 	s := NewSet("")
 	s.fromCluster, s.kept = true, map[string]bool{}
