@@ -77,8 +77,8 @@ type Gating struct {
 	Shard labels.Selector
 	// StampsSources returns whether the API server stamps approvers of revisions.
 	StampsSources func(context.Context) (bool, error)
-	// WritesAtOnce bounds the concurrent reconciliations of targets, and separately those of GatedSources. Zero means 16. The rate of writes
-	// is bounded by --kube-api-qps and --kube-api-burst.
+	// WritesAtOnce bounds the concurrent reconciliations of targets, and separately the concurrent reconciliations of GatedSources. Zero
+	// means 16. The rate of writes is bounded by --kube-api-qps and --kube-api-burst.
 	WritesAtOnce int
 	// Backoff limits the retries of Gates, by UID.
 	Backoff workqueue.TypedRateLimiter[reconcile.Request]

@@ -21,7 +21,7 @@ import (
 // errKeys wraps neither errUnverified nor errMalformed, because the token may be valid and the sender must try again.
 var errKeys = errors.New(msgKeysUnavailable)
 
-// issuers has the issuers by URL. They remain when a spec changes.
+// issuers stores the issuers by URL. They remain when a spec changes.
 var (
 	issuers   = lru.New(maxIssuers)
 	issuersMu sync.Mutex

@@ -23,7 +23,7 @@ import (
 // day.
 type followedConfigMap struct {
 	watch configMapWatch
-	// Gates has the Gates that refer to the ConfigMap, by UID.
+	// Gates lists the Gates that refer to the ConfigMap, by UID.
 	Gates map[types.UID]calendarUser
 
 	// reading is locked while the ConfigMap is read and parsed, and guards latest and day.
@@ -33,7 +33,7 @@ type followedConfigMap struct {
 	day    time.Time
 	// mu guards Read. It is never held during a request, because the Reader locks it while other Gates wait for the Reader.
 	mu sync.Mutex
-	// Read has the calendars of the latest version on that day, except calendars that exceed a budget.
+	// Read contains the calendars of the latest version on that day, except calendars that exceed a budget.
 	Read map[timetable.CalendarKey]timetable.Calendar
 }
 

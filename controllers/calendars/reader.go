@@ -39,9 +39,9 @@ type Reader struct {
 	mu       sync.Mutex
 	Followed map[types.NamespacedName]*followedConfigMap
 	budget   *budget
-	// read has the calendars of each Gate.
+	// read stores the calendars of each Gate.
 	read map[types.UID]readCalendars
-	// Compiled has the specs of the Gates, compiled with these calendars.
+	// Compiled caches the specs of the Gates, compiled with these calendars.
 	Compiled gate.Compilations
 	// enqueued lists the Gates to enqueue, and stop the watches to stop, when mu is released.
 	enqueued []types.NamespacedName
@@ -194,7 +194,7 @@ func (r *Reader) SnapshotFor(e *v1alpha1.GateException, g *v1alpha1.Gate, except
 }
 
 // forException returns the calendars of the Gate of an exception, as the gate controller has read them. If some have not been read yet, it
-// returns ErrPending for an exception with a lead time. Other exceptions, and those of suspended or deleted Gates, do not depend on
+// returns ErrPending for an exception with a lead time. Other exceptions, and exceptions of suspended or deleted Gates, do not depend on
 // calendars and get none.
 func (r *Reader) forException(e *v1alpha1.GateException, g *v1alpha1.Gate) (timetable.Calendars, error) {
 	r.mu.Lock()

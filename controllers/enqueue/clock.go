@@ -25,8 +25,8 @@ const (
 	clockBound = 20 * time.Millisecond
 )
 
-// ClockReading has the times of two clocks at the same moment. Users can set the wall clock. Timers use the monotonic clock, which stops
-// while the machine is suspended.
+// ClockReading contains the times of two clocks at the same moment. Users can set the wall clock. Timers use the monotonic clock, which
+// stops while the machine is suspended.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration

@@ -42,7 +42,7 @@ type Handlers struct {
 	Locks view.LockReader
 	// Summary records that targets are pending for a Gate.
 	Summary *summary.Summary
-	// Rollouts has the targets that are released in waves. They are enqueued when their readiness changes.
+	// Rollouts stores the targets that are released in waves. They are enqueued when their readiness changes.
 	Rollouts *waves.Rollouts
 	// Queues enqueues objects.
 	Queues Enqueuer

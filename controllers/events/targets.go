@@ -27,7 +27,7 @@ type Recorder struct {
 	mu sync.Mutex
 	// emitted counts the events of the last transition of each Gate.
 	emitted map[types.UID]emitted
-	// refused has the reported refusals of passes that are not recorded on the target.
+	// refused stores the reported refusals of passes that are not recorded on the target.
 	refused map[target.Key]string
 }
 
@@ -35,7 +35,7 @@ type emitted struct {
 	transition metav1.Time
 	mode       v1alpha1.Mode
 	n          int
-	// audited has the targets with an event about a Gate with mode Audit.
+	// audited contains the targets with an event about a Gate with mode Audit.
 	audited map[target.Key]bool
 }
 

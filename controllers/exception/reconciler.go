@@ -56,7 +56,7 @@ type Reconciler struct {
 	// Stamped returns whether the API server stamps the authors and approvers of exceptions. If it does not, approvals are ignored.
 	Stamped func(context.Context) (bool, error)
 
-	// versions has the versions of exceptions that this process has reconciled and written.
+	// versions tracks the versions of exceptions that this process has reconciled and written.
 	versions ownwrites.Versions[types.NamespacedName]
 }
 

@@ -53,12 +53,12 @@ type Reconciler struct {
 	Selector *view.Selector
 	// Locks reads GateLocks.
 	Locks view.LockReader
-	// Summary has the outcomes of the targets, and Slots the targets that wait for a release slot.
+	// Summary stores the outcomes of the targets, and Slots the targets that wait for a release slot.
 	Summary *summary.Summary
 	Slots   *rollout.Slots
-	// Rollouts has the targets of Gates that release in waves.
+	// Rollouts stores the targets of Gates that release in waves.
 	Rollouts *rollout.Rollouts
-	// Passes has the passes of targets.
+	// Passes stores the passes of targets.
 	Passes *rollout.Passes
 	// Handlers enqueues the targets of a Gate.
 	Handlers *enqueue.Handlers

@@ -17,7 +17,8 @@ type gateWriter struct {
 	ownwrites.Writer[*v1alpha1.Gate]
 }
 
-// newGateWriter returns a writer for a Gate. After a conflict, it repeats the write unless the Gate was suspended or resumed meanwhile.
+// newGateWriter returns a writer for a Gate. After a conflict, it repeats the write unless the Gate was suspended or resumed in the
+// meantime.
 func newGateWriter(gates *ownwrites.Client, read *v1alpha1.Gate) *gateWriter {
 	return &gateWriter{ownwrites.Writer[*v1alpha1.Gate]{
 		Client: gates, Base: read, Live: gates.Live,

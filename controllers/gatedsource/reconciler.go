@@ -40,7 +40,7 @@ type Reconciler struct {
 	kuberecorder.EventRecorder
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions has the versions of targets and GatedSources that this process has written.
+	// Versions tracks the versions of targets and GatedSources that this process has written.
 	Versions *ownwrites.Versions[target.Key]
 	// Clock is read once for each round.
 	Clock clock.PassiveClock
@@ -48,7 +48,7 @@ type Reconciler struct {
 	Targets view.TargetReader
 	// Gates looks up the Gates of a GatedSource.
 	Gates *view.GateIndex
-	// Summary counts the outcomes for the Gates. Slots has the GatedSources that wait for a release slot.
+	// Summary counts the outcomes for the Gates. Slots stores the GatedSources that wait for a release slot.
 	Summary *summary.Summary
 	Slots   *rollout.Slots
 	// Queues enqueues Gates and GatedSources.
@@ -211,7 +211,7 @@ func (r *Reconciler) leaveSlots(s *promotionState) {
 	}
 }
 
-// report records the outcome for each Gate, including those with mode Audit and those that release in waves.
+// report records the outcome for each Gate, including Gates with mode Audit and Gates that release in waves.
 func (r *Reconciler) report(key target.Key, s *promotionState) {
 	entries := s.entries()
 	for _, g := range s.gates {

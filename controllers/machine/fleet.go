@@ -23,7 +23,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// fleet has the Machines of one MachineCertificateRefresh during a pass.
+// fleet contains the Machines of one MachineCertificateRefresh during a pass.
 type fleet struct {
 	*pass
 	// obj is nil if the MachineCertificateRefresh does not exist.

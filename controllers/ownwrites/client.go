@@ -31,7 +31,7 @@ type Client struct {
 	client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions has the versions of the reconciled objects. All of them have the same kind.
+	// Versions tracks the versions of the reconciled objects, which all have the same kind.
 	Versions *Versions[types.NamespacedName]
 	// Caches evict an object when it is deleted, or deleted and created again.
 	Caches []Cache

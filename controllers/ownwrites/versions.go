@@ -27,7 +27,7 @@ const othersDelay = time.Second
 type Versions[K comparable] struct {
 	mu      sync.Mutex
 	objects map[K]versions
-	// writing has the objects whose write is in progress.
+	// writing contains the objects whose writes are in progress.
 	writing map[K]bool
 }
 

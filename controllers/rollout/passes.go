@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Passes has the last passes of each Gate, for the history of the Gate. After a restart, they are restored from the annotations of the
+// Passes stores the last passes of each Gate, for the history of the Gate. After a restart, they are restored from the annotations of the
 // targets. The zero value is ready for use.
 type Passes struct {
 	mu    sync.Mutex

@@ -19,10 +19,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/waves"
 )
 
-// Slots has the targets that wait for a release slot, by Gate.
+// Slots stores the targets that wait for a release slot, by Gate.
 type Slots = slots.Slots[types.UID, target.Key]
 
-// Rollouts has the targets of the Gates that release in waves.
+// Rollouts stores the targets of the Gates that release in waves.
 type Rollouts = waves.Rollouts
 
 // Eligible selects the targets that may get a slot.

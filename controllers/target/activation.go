@@ -24,10 +24,10 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// activationIdentity has the annotations that mark Secrets written by this controller.
+// activationIdentity contains the annotations that mark Secrets written by this controller.
 var activationIdentity = activation.Identity{Fingerprint: v1alpha1.ActivatedAnnotation, Certificate: v1alpha1.ActivatedFromAnnotation}
 
-// activator activates certificates: it copies them from the staged Secret to the live one.
+// activator activates certificates by copying them from the staged Secret to the live Secret.
 type activator struct {
 	client.Client
 	kuberecorder.EventRecorder

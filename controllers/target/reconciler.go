@@ -34,7 +34,7 @@ type Reconciler struct {
 	kuberecorder.EventRecorder
 	// Live reads from the API server.
 	Live client.Reader
-	// Versions has the versions of targets that this process has written.
+	// Versions tracks the versions of targets that this process has written.
 	Versions *ownwrites.Versions[target.Key]
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
@@ -46,13 +46,13 @@ type Reconciler struct {
 	Locks view.LockReader
 	// Summary counts the outcomes of targets.
 	Summary *summary.Summary
-	// Slots has the targets that wait for a release slot.
+	// Slots stores the targets that wait for a release slot.
 	Slots *rollout.Slots
-	// Rollouts has the targets of Gates that release in waves.
+	// Rollouts stores the targets of Gates that release in waves.
 	Rollouts *rollout.Rollouts
 	// Queues enqueues a Gate when a target waits for a release slot.
 	Queues enqueue.Enqueuer
-	// Passes has the passes in the history of Gates.
+	// Passes stores the passes in the history of Gates.
 	Passes *rollout.Passes
 
 	// TargetEvents emits the events on targets.
@@ -130,7 +130,7 @@ func (r *Reconciler) pass(ctx context.Context, obj *target.Object, now time.Time
 	return r.Apply(ctx, res)
 }
 
-// Apply carries out a final ruling on a target: it writes the target, emits events and sets conditions.
+// Apply carries out a final ruling on a target. It writes the target, emits events and sets conditions.
 func (r *Reconciler) Apply(ctx context.Context, res Result) (Result, error) {
 	ruling := &res.Ruling
 	r.slots.await(ruling)

@@ -100,13 +100,13 @@ type Definitions struct {
 	Document func(context.Context, schema.GroupVersion) ([]byte, error)
 
 	mu sync.RWMutex
-	// names has the names of CRDs that cannot be derived from the kind.
+	// names stores the names of CRDs that cannot be derived from the kind.
 	names map[schema.GroupKind]string
 }
 
 // found is a kind in the cluster.
 type found struct {
-	// installed is true if the cluster has the kind. version is empty if the kind is not served yet.
+	// installed is true if the kind is installed in the cluster. version is empty if the kind is not served yet.
 	installed  bool
 	version    string
 	definition target.Definition

@@ -18,14 +18,14 @@ const (
 	readPatience = 2 * time.Minute
 )
 
-// kindTable has the watched kinds.
+// kindTable stores the watched kinds.
 type kindTable struct {
 	// Mu is never held during a request to the API server.
 	Mu    sync.RWMutex
 	Kinds map[schema.GroupKind]watchedKind
-	// syncing has a lock for each kind, held during Sync.
+	// syncing contains a lock for each kind, held during Sync.
 	syncing map[schema.GroupKind]*sync.Mutex
-	// faults has the reasons why kinds cannot be held.
+	// faults stores the reasons why kinds cannot be held.
 	faults map[schema.GroupKind]UnsupportedError
 }
 

@@ -32,7 +32,7 @@ func TrimNamespaces(obj any) (any, error) {
 // Scopes creates a verdict.Scope for each evaluation of a target.
 type Scopes struct {
 	Reach
-	// Readers are queried in order, because the first event of an object may precede that of its namespace.
+	// Readers are queried in order, because the first event of an object may precede the first event of its namespace.
 	Readers []client.Reader
 }
 

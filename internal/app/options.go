@@ -31,8 +31,8 @@ type Options struct {
 	ZoneInfo string
 
 	// AllowCrossNamespaceRefs is the inverse of the Flux flag, so that the zero value forbids these references. Unlike in the Flux
-	// controllers, they are forbidden by default, because the controller suspends targets with its own permissions rather than those of the
-	// Gate's author.
+	// controllers, they are forbidden by default, because the controller suspends targets with its own permissions rather than the
+	// permissions of the Gate's author.
 	AllowCrossNamespaceRefs bool
 
 	Client         runtimeclient.Options

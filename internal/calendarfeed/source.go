@@ -35,7 +35,7 @@ type ConfigMapWatch interface {
 
 // Source reads the objects of calendars from caches.
 type Source struct {
-	// Cache has all Gates and GateExceptions.
+	// Cache contains all Gates and GateExceptions.
 	Cache client.Reader
 	// Watch starts watching a ConfigMap that contains calendars of Gates.
 	Watch func(key types.NamespacedName) ConfigMapWatch
@@ -47,7 +47,7 @@ type Source struct {
 // followed is a watched ConfigMap.
 type followed struct {
 	ConfigMapWatch
-	// by has the CalendarFeeds whose Gates refer to the ConfigMap.
+	// by lists the CalendarFeeds whose Gates refer to the ConfigMap.
 	by map[types.NamespacedName]bool
 }
 

@@ -57,7 +57,7 @@ type Waiting struct {
 	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
-// shortReasons has short texts for all reasons except a new revision.
+// shortReasons contains short texts for all reasons except a new revision.
 var shortReasons = map[Reason]string{
 	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal",
 	Passes: "one reconciliation passes", SourceUnknown: "source unknown",

@@ -37,7 +37,7 @@ type Limiter struct {
 // share bounds the work of one viewer, or of all viewers.
 type share struct {
 	slots *semaphore.Weighted
-	// time has one token per microsecond of work, nil if time is not bounded.
+	// time contains one token per microsecond of work, nil if time is not bounded.
 	time *rate.Limiter
 	// users is the number of calls that are using the share. It is guarded by the mutex of the limiter.
 	users int

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/format"
 )
 
-// Changes has the differences between two sets within a time range.
+// Changes contains the differences between two sets within a time range.
 type Changes struct {
 	From, Until metav1.Time
 	// Gates lists the Gates that differ, sorted by name.

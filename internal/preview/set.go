@@ -30,15 +30,15 @@ type Set struct {
 	overlaid []Fault
 	// validated is the number of manifests of our API group that were read.
 	validated int
-	// targets has the objects that the Gates may govern.
+	// targets contains the objects that the Gates may govern.
 	targets targets
-	// annotated has the warnings about the annotations of all manifests.
+	// annotated contains the warnings about the annotations of all manifests.
 	annotated []Fault
-	// read has the calendars that were read.
+	// read caches the calendars that were read.
 	read map[calendarIn]timetable.Calendar
 	// files maps each object to its file, empty for an object of a cluster.
 	files map[key]string
-	// fromCluster is true for a set of objects from a cluster. kept has the Gates of the cluster whose spec is replaced by a manifest.
+	// fromCluster is true for a set of objects from a cluster. kept lists the Gates of the cluster whose specs are replaced by manifests.
 	fromCluster bool
 	kept        map[string]bool
 	// brief is true if a preview omits details that only calendars show.

@@ -26,7 +26,7 @@ type Database struct {
 	Version  string
 	Released time.Time
 	files    map[string][]byte
-	// loaded has the parsed zones by name.
+	// loaded caches the parsed zones by name.
 	loaded sync.Map
 }
 

@@ -15,7 +15,7 @@ type fault struct {
 	Text, Message, Hint string
 }
 
-// hints has the next step for each error.
+// hints contains the next step for each error.
 var hints = map[int]string{
 	http.StatusUnauthorized: "Open the page through the ingress or the proxy where you sign in: it sends your token in the header Authorization. " +
 		"With kubectl and the plugin, kubectl gate ui shows the same pages on your machine.",

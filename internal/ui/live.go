@@ -55,7 +55,7 @@ type listener struct {
 	changed chan struct{}
 	// evicted is closed when another viewer takes the place of the page.
 	evicted chan struct{}
-	// where has the namespaces with changes since the page was last notified.
+	// where contains the namespaces with changes since the page was last notified.
 	where map[string]bool
 }
 

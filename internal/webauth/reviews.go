@@ -36,7 +36,7 @@ type Reviews struct {
 	log     logr.Logger
 	metrics *Metrics
 
-	// users has the users of valid tokens. invalid stores all other tokens separately, so that they cannot evict users.
+	// users stores the users of valid tokens. invalid stores all other tokens separately, so that they cannot evict users.
 	users, invalid, decisions *cache.LRUExpireCache
 
 	slots *limit.Limiter

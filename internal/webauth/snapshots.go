@@ -18,7 +18,7 @@ type snapshots struct {
 	byGate  *cache.LRUExpireCache
 }
 
-// snapshot has all targets of a Gate, including those that a viewer may not see.
+// snapshot contains all targets of a Gate, including targets that a viewer may not see.
 type snapshot struct {
 	lines []line
 	notes []string

@@ -34,7 +34,7 @@ type ConfigMapWatch interface {
 
 // Source reads the content of pages from caches.
 type Source struct {
-	// Cache has all Gates, GateExceptions and, if they are served, CalendarFeeds.
+	// Cache contains all Gates, GateExceptions and, if they are served, CalendarFeeds.
 	Cache cache.Cache
 	// Watch starts watching a ConfigMap that contains calendars of Gates. It calls a function after each change.
 	Watch func(key types.NamespacedName, changed func()) ConfigMapWatch

@@ -25,7 +25,7 @@ const maxDays = 3660
 // noGatesInFiles is the message for manifests without Gates.
 const noGatesInFiles = "There are no gates in these files."
 
-// readManifests reads files and folders: those given with -f in named, and those in args.
+// readManifests reads files and folders. named contains the values of -f, and args the arguments.
 func readManifests(k *kube.Factory, named, args []string, namespace string) (*preview.Set, error) {
 	return readManifestsInto(k, preview.NewSet(namespace), named, args)
 }

@@ -34,9 +34,9 @@ type checkReader struct {
 	clock     clock.PassiveClock
 	now       time.Time
 	discovery *discovery.DiscoveryClient
-	// installed has the kinds that are installed in the cluster, by Kind.group.
+	// installed contains the kinds that are installed in the cluster, by Kind.group.
 	installed map[string]*schema.GroupVersionKind
-	// resources has the names of their resources, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
+	// resources contains the names of their resources, such as gitrepositories.source.toolkit.fluxcd.io, by the same keys.
 	resources map[string]string
 	deployed  []check.Controller
 	// useKinds registers the kinds of the controllers. kindsKnown is true if --suspend-kinds is set.

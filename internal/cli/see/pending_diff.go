@@ -80,7 +80,7 @@ type differ struct {
 	open    dryrun.Opener
 	// namespace is the namespace of the users of pinned sources, empty for all namespaces.
 	namespace string
-	// users has the users of pinned sources, by source. It is nil until they are read.
+	// users maps pinned sources to their users. It is nil until the users have been read.
 	users map[explain.Ref][]*unstructured.Unstructured
 }
 

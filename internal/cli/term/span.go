@@ -14,7 +14,7 @@ import (
 // DefaultDays is the default range of a preview.
 const DefaultDays = 30
 
-// Span has the flags --until and --days.
+// Span contains the flags --until and --days.
 type Span struct {
 	until string
 	days  int
