@@ -1,6 +1,6 @@
 package receivers
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgBearer                 = "%w: Authorization is not Bearer and the token"
 	msgAlertStatus            = "%w: status must be firing or resolved"

@@ -1,6 +1,6 @@
 package calendars
 
-// Messages for users: in conditions, the status and errors.
+// Messages shown to users in conditions, the status and errors.
 const (
 	msgUnread     = "the ConfigMap %s of a calendar cannot be read: %w"
 	msgPending    = "the calendars of the gate have not been read yet"

@@ -1,6 +1,6 @@
 package exception
 
-// Messages for users: in conditions and events.
+// Messages shown to users in conditions and events.
 const (
 	msgUncounted   = "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read"
 	msgNotApproved = "Exception is not approved: "

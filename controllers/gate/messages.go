@@ -1,6 +1,6 @@
 package gate
 
-// Messages for users: in conditions, events and errors.
+// Messages shown to users in conditions, events and errors.
 const (
 	msgApplierUnread        = "%s applies the gate, and cannot be read: %w"
 	msgGovernsApplier       = "Gate governs %s, through which it is applied from Git: while the gate is closed, no change of it in Git arrives, not even one that opens it. Apply it from elsewhere, or remove that from its targets. To open it: kubectl gate open %s -n %s"

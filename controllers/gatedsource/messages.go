@@ -1,6 +1,6 @@
 package gatedsource
 
-// Messages for users: in conditions and events.
+// Messages shown to users in conditions and events.
 const (
 	msgAwaitsSlot = "It waits for its turn: its gate releases its targets at a pace."
 	msgApproved   = "Revision '%s' approved by %s%s"

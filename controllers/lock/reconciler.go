@@ -29,7 +29,7 @@ import (
 
 // Reconciler writes the GateLocks, if config/lock is installed. It writes all locks of a namespace at once.
 type Reconciler struct {
-	// Client writes.
+	// Client writes GateLocks.
 	client.Client
 	view.Reach
 	// APIReader reads from the API server.

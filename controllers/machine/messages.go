@@ -1,6 +1,6 @@
 package machine
 
-// Messages for users: in conditions and events.
+// Messages shown to users in conditions and events.
 const (
 	msgNotInstalled  = "kind Machine of cluster.x-k8s.io is not installed"
 	msgGateUndecided = "Gate %s has not been reconciled yet"

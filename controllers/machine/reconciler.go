@@ -35,7 +35,7 @@ const (
 // server, because a stale read could start a second refresh. It reads Machines first and Gates last, because a write fails if the Machine
 // has changed in the meantime, but not if a Gate has.
 type Reconciler struct {
-	// Client writes.
+	// Client writes Machines and MachineCertificateRefreshes.
 	client.Client
 	// EventRecorder emits events on Machines.
 	kuberecorder.EventRecorder

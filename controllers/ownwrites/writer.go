@@ -30,7 +30,7 @@ type Object[T any] interface {
 
 // Writer writes one object. Each write is conditional on the version that was last read or written.
 type Writer[T Object[T]] struct {
-	// Client writes.
+	// Client writes the object.
 	Client client.Client
 	// Base is the object as it was last read or written. It must not be changed.
 	Base T

@@ -14,7 +14,7 @@ func (r *Reconciler) rolloutRecorder() rollout.Recorder {
 	return rollout.Recorder{Rollouts: r.Rollouts, Queues: r.Queues}
 }
 
-// member returns a target as a member of the release in waves of a Gate.
+// member returns the member that represents a target in a Gate's release in waves.
 func (s *Result) member(g verdict.Gate) waves.Member {
 	obj, step := s.Ruling.Object, s.Ruling.Step
 	m := waves.Member{Matches: verdict.WavesOf(g.Object, &obj.Unstructured), Needs: target.Needs(obj)}

@@ -1,6 +1,6 @@
 package view
 
-// Messages for users: in conditions, the status and errors.
+// Messages shown to users in conditions, the status and errors.
 const (
 	msgSchemaUnread = "the schema of kind %s of %s cannot be read: %v; fix that, and restart the controller"
 	msgUnread       = "cannot be read: "

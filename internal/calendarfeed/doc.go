@@ -1,4 +1,4 @@
-// Package calendarfeed serves CalendarFeeds, which are calendars with the plans of Gates that users can subscribe to. It responds from
+// Package calendarfeed serves CalendarFeeds. Users subscribe to these calendars to see the plans of Gates. The package responds from
 // caches, without requests to the API server.
 package calendarfeed
 

@@ -31,7 +31,7 @@ type Cluster struct {
 	Own string
 	// Now is the instant of the explanation.
 	Now time.Time
-	// Command is the command of the plugin, such as kubectl gate.
+	// Command is the command that runs the plugin, such as kubectl gate.
 	Command string
 }
 

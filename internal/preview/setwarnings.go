@@ -90,7 +90,7 @@ func (s *Set) ambiguous(obj metav1.Object, schedules []timetable.Ambiguity) (war
 	return warnings
 }
 
-// modes returns a warning about each Gate that has mode Audit in another set, and now holds targets.
+// modes returns a warning about each Gate that had mode Audit in the set before, and now holds targets.
 func (s *Set) modes(before *Set) (warnings []Fault) {
 	for _, g := range s.gates {
 		i := slices.IndexFunc(before.gates, func(old *v1alpha1.Gate) bool { return nameOf(old) == nameOf(g) })

@@ -30,7 +30,7 @@ type Database struct {
 	loaded sync.Map
 }
 
-// Open reads a zip such as lib/time/zoneinfo.zip of Go, or a folder such as /usr/share/zoneinfo, and parses all zones in it.
+// Open reads a zip such as Go's lib/time/zoneinfo.zip, or a folder such as /usr/share/zoneinfo, and parses all zones in it.
 func Open(path string) (*Database, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -211,7 +211,7 @@ func (h *handler) commands(g *v1alpha1.Gate, state string) []explain.Remedy {
 	return all
 }
 
-// manifest returns the manifest of a Gate in the form in which it would be committed.
+// manifest returns the manifest of a Gate, ready to be committed.
 func manifest(g *v1alpha1.Gate) (string, error) {
 	raw, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.GateKind,

@@ -114,7 +114,7 @@ type Options struct {
 	AnyZone bool
 	// Alone is true if the server is for a single user, on their own machine. Rendering may then use a whole processor.
 	Alone bool
-	// Command is the command of the plugin, such as kubectl gate.
+	// Command is the command that runs the plugin, such as kubectl gate.
 	Command string
 	// Namespace is the namespace for manifests that have none.
 	Namespace string

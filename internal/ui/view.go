@@ -24,7 +24,7 @@ type view struct {
 	Range preview.Range
 	// Root is the relative path to the overview.
 	Root string
-	// Command is the command of the plugin.
+	// Command is the command that runs the plugin, such as kubectl gate.
 	Command string
 	// Bare is true if only names, states and times are shown.
 	Bare bool

@@ -1,6 +1,6 @@
 package webauth
 
-// Messages for viewers: in responses and notes on pages.
+// Messages shown to viewers in responses and notes on pages.
 const (
 	msgMayNotGetGate      = "you may not get gate %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole gate-viewer has"
 	msgMayNotListAny      = "you may not list gates in any namespace that has some: that needs the verb \"list\", which the ClusterRole gate-viewer has"

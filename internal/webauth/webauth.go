@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// command is the name of the plugin in the commands that pages show.
+// command is the command that runs the plugin, as shown on pages.
 const command = "kubectl gate"
 
 // Options configure Viewers.

@@ -68,7 +68,7 @@ func (c *Cluster) Exceptions(ctx context.Context, namespaces []string) (exceptio
 // SourceApproverRole is the ClusterRole with the permissions to approve a revision.
 const SourceApproverRole = "gated-source-approver"
 
-// GatedSource returns a GatedSource.
+// GatedSource returns the GatedSource with the given key.
 func (c *Cluster) GatedSource(ctx context.Context, key client.ObjectKey) (*v1alpha1.GatedSource, error) {
 	g := &v1alpha1.GatedSource{}
 	err := c.Get(ctx, key, g)
@@ -78,7 +78,7 @@ func (c *Cluster) GatedSource(ctx context.Context, key client.ObjectKey) (*v1alp
 	return g, NewCall("get", "gatedsources", key.Namespace, key.Name, SourceApproverRole).Explain(err)
 }
 
-// Exception returns a GateException. An error about missing permissions names ApproverRole.
+// Exception returns the GateException with the given key. An error about missing permissions names ApproverRole.
 func (c *Cluster) Exception(ctx context.Context, key client.ObjectKey) (*v1alpha1.GateException, error) {
 	e := &v1alpha1.GateException{}
 	err := c.Get(ctx, key, e)

@@ -80,7 +80,7 @@ func (c *Cluster) Gate(ctx context.Context, arg string) (*v1alpha1.Gate, error) 
 	return c.GateAt(ctx, key)
 }
 
-// GateAt returns a Gate.
+// GateAt returns the Gate with the given key.
 func (c *Cluster) GateAt(ctx context.Context, key client.ObjectKey) (*v1alpha1.Gate, error) {
 	g := &v1alpha1.Gate{}
 	err := c.Get(ctx, key, g)
