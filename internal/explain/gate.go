@@ -34,7 +34,7 @@ type Gate struct {
 	// Gate is the name, as namespace/name.
 	Gate  string    `json:"gate"`
 	State GateState `json:"state"`
-	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold is true if the Gate would hold the object in another mode.
+	// Mode is Audit if the Gate holds nothing, otherwise empty. WouldHold is true if the Gate would hold the object without mode Audit.
 	Mode      v1alpha1.Mode `json:"mode,omitempty"`
 	WouldHold bool          `json:"wouldHold,omitempty"`
 	// Suspended is true if the Gate has spec.suspend.

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-// NewServer returns a server of the web UI. It starts to serve once ready returns.
+// NewServer returns a server of the web UI. It starts serving once ready returns.
 func NewServer(addr string, handler http.Handler, ready func(context.Context) error) *endpoint.Server {
 	return &endpoint.Server{Addr: addr, Ready: ready, Serve: func(ctx context.Context, listener net.Listener) error {
 		return Serve(ctx, listener, handler)
