@@ -33,7 +33,7 @@ func readyOf(g *v1alpha1.Gate) string {
 const nothing = "1 of 2 entries of spec.targets matches nothing: spec.targets[1] Kustomization app; " +
 	"compare kind, name, namespace and labels with the objects in the cluster; 1 of 1 targets held"
 
-func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
+func TestUnmatchedReferenceIsReportedAfterMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
@@ -90,7 +90,7 @@ func TestAReferenceThatMatchesNothingIsToldAfterAMinute(t *testing.T) {
 	}
 }
 
-func TestWhichReferencesMatchNothing(t *testing.T) {
+func TestUnmatchedReferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.AllowCrossNamespaceRefs = true
@@ -133,7 +133,7 @@ func TestWhichReferencesMatchNothing(t *testing.T) {
 }
 
 // The object is a target already, so the number of targets does not change.
-func TestALabelThatMakesAReferenceMatchIsSeenAtOnce(t *testing.T) {
+func TestNewLabelMatchesReferenceImmediately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -170,7 +170,7 @@ func (l lookedUp) Any(ctx context.Context, adapter target.Adapter, namespace str
 	return l.TargetReader.Any(ctx, adapter, namespace, ref)
 }
 
-func TestReferencesThatMatchAreNotLookedAtEachTime(t *testing.T) {
+func TestMatchedReferencesAreNotCheckedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
@@ -199,7 +199,7 @@ func TestReferencesThatMatchAreNotLookedAtEachTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownIsNotToldOnceMoreAfterARelease(t *testing.T) {
+func TestReportedBypassIsNotRepeatedAfterRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.NewKustomizations(3)

@@ -36,7 +36,7 @@ func renewed(t *testing.T) (w *world, g *v1alpha1.Gate, first, second map[string
 	return w, g, first, second
 }
 
-func TestACrashAfterAnyWriteOfAnActivationIsRepaired(t *testing.T) {
+func TestCrashAfterAnyWriteOfActivationIsRepaired(t *testing.T) {
 	t.Parallel()
 	for n := range enough {
 		w, g, first, second := renewed(t)
@@ -68,7 +68,7 @@ func TestACrashAfterAnyWriteOfAnActivationIsRepaired(t *testing.T) {
 
 // An activation never overwrites a value of the live Secret that it has not read, and never undoes a later activation. It is not repeated
 // if a response is lost.
-func TestConcurrentWritesToTheSecretsOfAnActivation(t *testing.T) {
+func TestConcurrentWritesToSecretsOfActivation(t *testing.T) {
 	type data = map[string][]byte
 	const toPrevious, toLive = "patch Secret/web-tls-previous", "patch Secret/web-tls"
 	overwritten := func(w *world, _, _, theirs data) error {
@@ -204,7 +204,7 @@ func (w *world) asServiceAccount(files ...string) (bind func(namespace string, f
 	return bind
 }
 
-func TestWithoutThePermissionAnActivationSaysWhatToInstall(t *testing.T) {
+func TestActivationWithoutPermissionNamesAddOn(t *testing.T) {
 	for name, everywhere := range map[string]bool{"everywhere": true, "in a namespace": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestNothingThatBelongsToSomebodyElseIsTouched(t *testing.T) {
+func TestFieldsOfOtherManagersAreUnchanged(t *testing.T) {
 	theirs := func(change func(*corev1.Secret)) func(*world) {
 		return func(w *world) { w.byHand("web-tls", w.keyPair(0, 30*day), change) }
 	}

@@ -44,7 +44,7 @@ func (w *world) expectActivated(g *v1alpha1.Gate, want string) {
 	}
 }
 
-func TestACertificateIsActivatedWhenItsGateOpens(t *testing.T) {
+func TestCertificateIsActivatedWhenGateOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Client = noReads{w.Client} // a cache of Secrets would list all of them
@@ -115,7 +115,7 @@ func anyStrings(values map[string]string) map[string]any {
 	return all
 }
 
-func TestACertificateWaitsForAllItsGatesOrTheMargin(t *testing.T) {
+func TestCertificateWaitsForAllGatesOrMargin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := w.activating("web")
@@ -173,7 +173,7 @@ func TestACertificateWaitsForAllItsGatesOrTheMargin(t *testing.T) {
 }
 
 // An activation cannot be undone, so a Gate that is about to close prevents all further activations, unless it is deleted.
-func TestNothingMoreIsActivatedOnceAnotherGateIsToClose(t *testing.T) {
+func TestDueCloseOfOtherGateStopsActivation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(w *world, other *v1alpha1.Gate)
@@ -231,7 +231,7 @@ func (w *world) rollBack() {
 	}
 }
 
-func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
+func TestRollbackStaysUntilNextIssuance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := w.activating("web")
@@ -257,7 +257,7 @@ func TestARollbackStaysUntilTheNextIssuance(t *testing.T) {
 }
 
 // With the annotation, a Gate governs when a certificate is activated. Without it, the Gate governs when it is renewed.
-func TestTheAnnotationDecidesWhatIsHeld(t *testing.T) {
+func TestAnnotationSelectsTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	web := w.certificate("web", map[string]any{"secretName": "web-staged"})

@@ -32,7 +32,7 @@ func (w *world) twoApprovals() (*v1alpha1.Gate, *v1alpha1.GateException) {
 }
 
 // The Gate requires approvals after the exception has begun to apply. Each step continues with the state of the last one.
-func TestAnExceptionAppliesWhileEnoughUsersHaveApprovedIt(t *testing.T) {
+func TestExceptionAppliesWhileApproved(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -128,7 +128,7 @@ func howTo(e *v1alpha1.GateException) string {
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%[1]d,uid=%[4]s", e.Generation, e.Namespace, e.Name, e.UID)
 }
 
-func TestAnOutdatedCacheLosesNoApproval(t *testing.T) {
+func TestStaleCacheLosesNoApproval(t *testing.T) {
 	w := newWorld(t)
 	_, e := w.twoApprovals()
 	w.stamped(e, "alice", "1 bob\n1 carol")
@@ -179,7 +179,7 @@ func (w *world) refusedApproval(e *v1alpha1.GateException, g *v1alpha1.Gate, ref
 	w.Reconcile(g)
 }
 
-func TestApprovalsThatTheAPIServerDoesNotStampAreRefused(t *testing.T) {
+func TestUnstampedApprovalsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.Unstamped = true
 	app := w.NewKustomization("apps", nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestAFailingTargetDelaysNoEdge(t *testing.T) {
+func TestFailingTargetDelaysNoTransition(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	w.NewKustomization("broken", nil)
@@ -46,7 +46,7 @@ func (w *world) crowd(obj *target.Object, room int) {
 }
 
 // Without a rule, each Gate would add its own name and remove the others, because there is no room for all.
-func TestSeveralGatesForWhichThereIsNoRoomSettle(t *testing.T) {
+func TestGatesWithoutSpaceForNamesSettle(t *testing.T) {
 	for name, room := range map[string]int{"for none": 0, "for one of two": len(v1alpha1.HeldByAnnotation) + len("world-abcde/a")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ func (w *world) fleetLockIn(namespace string) *lockv1alpha1.GateLock {
 	return obj
 }
 
-func TestAControllerLeavesItsGateLockOfAllNamespaces(t *testing.T) {
+func TestStoppedControllerKeepsGateLockOfAllNamespaces(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		// No policy reads the GateLock in the previous namespace, and no controller writes it.
 		"it moves to another namespace": func(w *world) { w.Own = w.NewNamespace() },
@@ -54,7 +54,7 @@ func TestAControllerLeavesItsGateLockOfAllNamespaces(t *testing.T) {
 	}
 }
 
-func TestTargetsAreHeldForWhichTheGateLockHasNoRoom(t *testing.T) {
+func TestTargetsWithoutSpaceInGateLockAreHeld(t *testing.T) {
 	const each = 150 // three Gates have more than the policy can compare an object with
 	w := locking(t)
 	app := w.NewKustomization("apps", map[string]string{"a": "shop", "g0": "0", "g1": "0", "g2": "0"})

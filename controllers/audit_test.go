@@ -37,7 +37,7 @@ func (w *world) expectReady(g *v1alpha1.Gate, want string) {
 	}
 }
 
-func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
+func TestGateWithModeAuditOnlyCounts(t *testing.T) {
 	t.Parallel()
 	w := locking(t)
 	free, naming, held := w.NewKustomization("free", nil), w.NewKustomization("naming", nil), w.NewKustomization("held", nil)
@@ -92,7 +92,7 @@ func TestAGateWithModeAuditWritesNothingAndCountsWhatItWouldHold(t *testing.T) {
 }
 
 // A resync, an edit of the spec, a restart and the opening of the Gate emit no new event.
-func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
+func TestAuditEventIsEmittedOncePerTransition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -147,7 +147,7 @@ func TestWhatWouldBeHeldIsToldOnceForEachTransition(t *testing.T) {
 	w.ExpectUntouched(app)
 }
 
-func TestACrashWhileTheModeIsSwitchedIsRepaired(t *testing.T) {
+func TestCrashDuringChangeOfModeIsRepaired(t *testing.T) {
 	for name, to := range map[string]v1alpha1.Mode{"to Enforce": v1alpha1.ModeEnforce, "to Audit": v1alpha1.ModeAudit} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -46,7 +46,7 @@ func holding(value reflect.Value, name string, implements reflect.Type, found fu
 	}
 }
 
-func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
+func TestCachesOfReconcilersAreRegistered(t *testing.T) {
 	t.Parallel()
 	l := (&controllers.Gating{GateMetrics: &events.Metrics{}}).NewReconcilers(controllers.NewState(), controllertest.NewQueues(t))
 	for _, tc := range []struct {
@@ -79,7 +79,7 @@ func TestEachCacheOfAReconcilerIsRegistered(t *testing.T) {
 }
 
 // The other tests find caches with holding, so that they also find caches that are added later.
-func TestHoldingFindsFieldsOfAllKinds(t *testing.T) {
+func TestHoldIsFoundForAllKinds(t *testing.T) {
 	t.Parallel()
 	m := &gatecontroller.State{}
 	type inner struct{ state *gatecontroller.State }

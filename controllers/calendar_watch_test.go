@@ -29,7 +29,7 @@ func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
 	return u.RoundTripper.RoundTrip(r)
 }
 
-func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
+func TestWatchIsUnusedUntilSynced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	days := w.days(holiday("20271225", "Christmas"))
@@ -61,7 +61,7 @@ func TestAWatchIsNotTrustedUntilItWorks(t *testing.T) {
 	})
 }
 
-func TestTheWatchOfTheControllerKeepsNoTexts(t *testing.T) {
+func TestWatchOfControllersKeepsNoTexts(t *testing.T) {
 	found := configmap.Metadata(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "days", UID: "1", ResourceVersion: "2",

@@ -63,7 +63,7 @@ func (r *calendarReplica) code(t *testing.T, path string) (code int, tag string)
 	return answer.Code, answer.Header().Get("ETag")
 }
 
-func TestACalendarIsReadyOnceItHasATokenAndEveryReplicaServesIt(t *testing.T) {
+func TestCalendarFeedIsReadyOnceAllReplicasServeItsToken(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now()
 	one, two := newCalendarReplica(now), newCalendarReplica(now)

@@ -62,7 +62,7 @@ func (w *world) expectMessageOf(g *v1alpha1.Gate, status metav1.ConditionStatus,
 
 const freely = "Gate opened outside its close periods"
 
-func TestAChangedCalendarTakesEffect(t *testing.T) {
+func TestChangedCalendarTakesEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	days, app := w.days(holiday("20271225", "Christmas")), w.NewKustomization("apps", nil)
@@ -86,7 +86,7 @@ func TestAChangedCalendarTakesEffect(t *testing.T) {
 }
 
 // Calendars are expanded only some time ahead, so their Gates are reconciled each day, with or without dependencies.
-func TestAGateWithACalendarIsReconciledEachDay(t *testing.T) {
+func TestGateWithCalendarIsReconciledDaily(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.days(holiday("20281124", "Later"))
@@ -114,7 +114,7 @@ func TestAGateWithACalendarIsReconciledEachDay(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
+func TestCalendarFaultClosesAndIsReported(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "days", errors.New("no"))
 	denied := client.Reader(interceptor.NewClient(cluster.Client, interceptor.Funcs{
@@ -177,7 +177,7 @@ func TestWhatIsWrongWithACalendarClosesAndIsTold(t *testing.T) {
 	}
 }
 
-func TestACalendarThatNobodyKnowsChangesNothing(t *testing.T) {
+func TestMissingCalendarKeepsState(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		day       string
@@ -220,7 +220,7 @@ func TestACalendarThatNobodyKnowsChangesNothing(t *testing.T) {
 	}
 }
 
-func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
+func TestCalendarIsSharedUntilUnused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.days(holiday("20261123", "Labour Day"))
@@ -256,7 +256,7 @@ func TestGatesShareACalendarUntilNoneNeedsIt(t *testing.T) {
 	}
 }
 
-func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
+func TestExceptionHasLeadOfCalendar(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.days(holiday("20261123", "Labour Day"))
@@ -275,7 +275,7 @@ func TestAnExceptionsLeadIsThatOfACalendar(t *testing.T) {
 	}
 }
 
-func TestAManagerFollowsCalendars(t *testing.T) {
+func TestManagerFollowsCalendars(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
 	app := w.NewKustomization("apps", nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
+func TestStrictestGateDecides(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	lax := w.ClosedGate("lax", certificates)
@@ -40,7 +40,7 @@ func TestTheStrictestOfSeveralGatesDecides(t *testing.T) {
 }
 
 // Another Gate opens when a certificate is released at the margin.
-func TestABypassIsToldOnce(t *testing.T) {
+func TestBypassEmitsOneEvent(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	a, b := w.ClosedGate("a", certificates), w.ClosedGate("b", certificates)
@@ -59,7 +59,7 @@ func TestABypassIsToldOnce(t *testing.T) {
 }
 
 // The cache has the Gates of one shard only.
-func TestGatesOfOtherShardsDecideAsWell(t *testing.T) {
+func TestGatesOfOtherShardsCount(t *testing.T) {
 	w := newWorld(t)
 	strict := w.Gate("strict", v1alpha1.GateSpec{Default: "closed", Certificates: &v1alpha1.CertificatePolicy{Strict: true}})
 	www := w.certificate("www", map[string]any{})

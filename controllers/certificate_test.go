@@ -34,7 +34,7 @@ func (w *world) nights(targets ...v1alpha1.TargetReference) *v1alpha1.Gate {
 	})
 }
 
-func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
+func TestRenewalIsDeferredUntilGateOpens(t *testing.T) {
 	w := newWorld(t)
 	www := w.certificate("www", nil)
 	before := w.Reload(www).Object["spec"]
@@ -64,7 +64,7 @@ func TestARenewalIsDeferredUntilTheGateOpens(t *testing.T) {
 	}
 }
 
-func TestACertificateIsReleasedAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
+func TestCertificateIsReleasedAtMarginAndHeldAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	www := w.certificate("www", nil)
@@ -101,7 +101,7 @@ func TestACertificateIsReleasedAtTheMarginAndHeldAgainAfterwards(t *testing.T) {
 	}
 }
 
-func TestARenewalThatAnotherClientChanges(t *testing.T) {
+func TestRenewalChangedByAnotherClient(t *testing.T) {
 	w := newWorld(t)
 	theirs := map[string]any{"renewal": map[string]any{"policy": "RenewBefore", "windows": []any{map[string]any{"cron": "0 3 * * *", "windowDuration": "1h"}}}}
 	www := w.certificate("www", theirs)
@@ -138,7 +138,7 @@ func TestARenewalThatAnotherClientChanges(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
+func TestUngovernedCertificateIsCleanedUp(t *testing.T) {
 	w := newWorld(t)
 	held, needless := w.certificate("www", nil), w.certificate("needless", map[string]any{"renewBefore": "1h"})
 	spec := w.Reload(held).Object["spec"]
@@ -168,7 +168,7 @@ func TestNothingIsLeftOnACertificateThatNoGateGoverns(t *testing.T) {
 	equal(t, held.Object["spec"], spec)
 }
 
-func TestACrashAfterAnyWriteToACertificateIsRepaired(t *testing.T) {
+func TestCrashAfterAnyWriteToCertificateIsRepaired(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change     func(*world, *v1alpha1.Gate)
 		held       string

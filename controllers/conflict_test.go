@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
-func TestAConflictIsRetried(t *testing.T) {
+func TestConflictIsRetried(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
@@ -30,7 +30,7 @@ func TestAConflictIsRetried(t *testing.T) {
 	}
 }
 
-func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
+func TestPersistentConflictIsReportedAndRetried(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -53,7 +53,7 @@ func TestAConflictThatStaysIsReportedAndRetriedLater(t *testing.T) {
 }
 
 // Another client writes the target between the read and the write.
-func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
+func TestConcurrentChangeIsReconciledAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opens   bool
 		at      string
@@ -120,7 +120,7 @@ func TestAConcurrentChangeIsDecidedOnAgain(t *testing.T) {
 	}
 }
 
-func TestAConditionThatFluxWritesAtTheSameTimeIsNotLost(t *testing.T) {
+func TestConcurrentConditionOfFluxIsKept(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -142,7 +142,7 @@ func TestAConditionThatFluxWritesAtTheSameTimeIsNotLost(t *testing.T) {
 	w.ExpectReleased(app, g)
 }
 
-func TestAnotherGateThatClosesWhileThisOneOpensKeepsItsHold(t *testing.T) {
+func TestOtherClosingGateKeepsItsHold(t *testing.T) {
 	for _, at := range []string{"patch-status Kustomization", "apply Kustomization"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestTheObservedGeneration(t *testing.T) {
+func TestObservedGeneration(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -52,7 +52,7 @@ func TestTheObservedGeneration(t *testing.T) {
 	}
 }
 
-func TestASuspendedGateLeavesEverythingAsItIs(t *testing.T) {
+func TestSuspendedGateChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	held, late := w.NewKustomization("held", nil), w.NewKustomization("late", nil)
 	g := w.ClosedGate("production", named("held"))
@@ -187,7 +187,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	}
 }
 
-func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
+func TestTransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
 	w := newWorld(t)
 	const n = 20
 	for i := range n {
@@ -228,7 +228,7 @@ func TestATransitionCostsAtMostTwoWritesPerTarget(t *testing.T) {
 }
 
 // The control plane starts before Go records which files a test reads, so that Go's cache of results would miss a change of the CRD.
-func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
+func TestCommittedCRDIsInstalled(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_gates.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func crashing(n int) func(string) error {
 // enough is more than the number of writes that any change takes.
 const enough = 12
 
-func TestACrashAfterAnyWriteIsRepaired(t *testing.T) {
+func TestCrashAfterAnyWriteIsRepaired(t *testing.T) {
 	locks := func(locked bool, targets ...string) func(*v1alpha1.Gate) lockv1alpha1.GateLockSpec {
 		return func(g *v1alpha1.Gate) lockv1alpha1.GateLockSpec {
 			spec := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): locked}}
@@ -92,7 +92,7 @@ func TestACrashAfterAnyWriteIsRepaired(t *testing.T) {
 }
 
 // If the response is lost, the write was made nevertheless.
-func TestALostAnswerIsRepaired(t *testing.T) {
+func TestLostResponseIsRepaired(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization", "patch-status Gate", "patch Gate"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestALostAnswerIsRepaired(t *testing.T) {
 	}
 }
 
-func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
+func TestRequestIsInStatusBeforeTargetWrites(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec    v1alpha1.GateSpec
 		request func(*world, *v1alpha1.Gate)
@@ -178,7 +178,7 @@ func TestARequestIsInTheStatusBeforeAnyTargetIsWritten(t *testing.T) {
 }
 
 // The API server may take seconds for a write, during which the next transition may become due.
-func TestTheDelayUntilTheNextTransitionIsCountedFromTheWrite(t *testing.T) {
+func TestTransitionDelayCountsFromWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{

@@ -28,7 +28,7 @@ func (w *world) timeUnknown() {
 	w.ServerTime = func(context.Context) (time.Time, error) { return time.Time{}, errBroken }
 }
 
-func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
+func TestFastClockReleasesNothingEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := w.ahead(2 * time.Second)
@@ -77,7 +77,7 @@ func TestAControllerWhoseClockIsAheadReleasesNothingEarly(t *testing.T) {
 	}
 }
 
-func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
+func TestGateStaysClosedWhileServerTimeIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -112,7 +112,7 @@ func TestAGateStaysClosedWhileNobodySaysWhatTimeItIs(t *testing.T) {
 }
 
 // The Gate was open while no controller ran, and the first write after that fails.
-func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
+func TestMissedTransitionIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app, other := w.NewKustomization("apps", nil), w.NewKustomization("other", nil)
@@ -148,7 +148,7 @@ func TestWhatWasMissedIsMadeUpForAlsoIfThatFailsAtFirst(t *testing.T) {
 }
 
 // An exception that keeps a Gate closed is not deleted before it has expired by both clocks.
-func TestAnExceptionThatIsOverByOneClockOnlyStillCloses(t *testing.T) {
+func TestExceptionOverByOneClockStillCloses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ahead(2 * time.Second)

@@ -13,7 +13,7 @@ import (
 )
 
 // If the lookup returned an error, the controller would end at its start, and nothing would be held.
-func TestASchemaThatMustNotBeReadIsAFaultOfItsKindAlone(t *testing.T) {
+func TestUnreadableSchemaAffectsOnlyItsKind(t *testing.T) {
 	kinds, err := target.ParseKinds([]string{"batch/CronJob"})
 	if err != nil {
 		t.Fatal(err)

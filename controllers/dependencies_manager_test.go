@@ -77,7 +77,7 @@ func dependenciesThroughTheCaches(t *testing.T, _ *world) {
 	})
 }
 
-func TestAWatchedKindThatIsInstalledLater(t *testing.T) {
+func TestDependencyKindInstalledLater(t *testing.T) {
 	removePolicies(t)
 	t.Cleanup(func() { installPolicies(t) })
 	startManager(t, cluster)

@@ -28,7 +28,7 @@ func (c *hooked) Read(ctx context.Context, adapter target.Adapter, key types.Nam
 }
 
 // Reading an object may take seconds, during which Flux can remove the annotation of a request, or the process can end.
-func TestARequestIsRecordedBeforeTheDependenciesAreRead(t *testing.T) {
+func TestRequestIsRecordedBeforeReadsOfDependencies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stage := w.NewKustomization("staging", nil)
@@ -52,7 +52,7 @@ func TestARequestIsRecordedBeforeTheDependenciesAreRead(t *testing.T) {
 }
 
 // When a close is due, the targets are held before the dependencies are read.
-func TestACloseThatIsDueDoesNotWaitForDependencies(t *testing.T) {
+func TestDueCloseDoesNotWaitForDependencies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	reads := &hooked{TargetReader: w.Targets}

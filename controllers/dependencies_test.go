@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
+func TestGateIsClosedWhileDependencyIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
@@ -70,7 +70,7 @@ func TestAGateIsClosedWhileWhatItWatchesIsNotReady(t *testing.T) {
 	}
 }
 
-func TestADependencyThatCannotBeRead(t *testing.T) {
+func TestUnreadableDependency(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)

@@ -54,7 +54,7 @@ func alertInTheDocs(t *testing.T, name string) func(message string) bool {
 	}
 }
 
-func TestTheAlertInTheDocsLetsOurEventsThroughAndNoOthers(t *testing.T) {
+func TestDocumentedAlertForwardsOnlyOurEvents(t *testing.T) {
 	passes, inTime := alertInTheDocs(t, "gates"), alertInTheDocs(t, "gates-in-time")
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -120,7 +120,7 @@ func refusalOf(gate string, stand verdict.Effect) string {
 	return message
 }
 
-func TestTheDocsHaveEachKeyOfTheMetadata(t *testing.T) {
+func TestDocsListEachMetadataKey(t *testing.T) {
 	_, table, _ := strings.Cut(notificationDocs(t, "notification-messages.md"), "| key | meaning |")
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-zA-Z]+)` \\|").FindAllStringSubmatch(table, -1) {

@@ -23,7 +23,7 @@ const (
 )
 
 // The first hundred targets have an event each, in order.
-func TestEventsOfManyTargets(t *testing.T) {
+func TestEventsForManyTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const n = events.MaxTargetEvents + 5
@@ -71,7 +71,7 @@ func (blindTargets) HeldBy(context.Context, string) ([]*target.Object, error) {
 	return nil, errBroken
 }
 
-func TestEventsOfARequest(t *testing.T) {
+func TestRequestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	resumed := w.NewKustomization("resumed", nil)
@@ -111,7 +111,7 @@ func TestEventsOfARequest(t *testing.T) {
 	}
 }
 
-func TestAPacedReleaseIsToldInEachTurn(t *testing.T) {
+func TestLimitedReleaseReportsEachSlot(t *testing.T) {
 	w, g, _ := pacedWorld(t)
 	w.In(time.Minute)
 	w.request(g, "open", w.FakeClock.Now(), "alice", "release")
@@ -128,7 +128,7 @@ func TestAPacedReleaseIsToldInEachTurn(t *testing.T) {
 	equal(t, w.Events.Take(""), []string(nil))
 }
 
-func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
+func TestExceptionEventsNameExceptionAndGate(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production", named("apps"))
 	w.Reconcile(g)
@@ -140,7 +140,7 @@ func TestEventsOfAnExceptionNameItAndItsGate(t *testing.T) {
 	equal(t, got, map[string]string{"gate": key(g), "exception": "fix", "reason": "ExceptionActivated", "token": "2026-11-23T12:00:00Z"})
 }
 
-func TestARefusedValueIsNotToldAtLength(t *testing.T) {
+func TestRefusedValueIsTruncatedInEvent(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, strings.Repeat("x", 100_000))

@@ -117,7 +117,7 @@ const (
 	onApp  = "kustomize.toolkit.fluxcd.io/v1 Kustomization/apps"
 )
 
-func TestASinkHearsOfEachTransitionAndEachRequestOnce(t *testing.T) {
+func TestSinkReceivesEachTransitionAndRequestOnce(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
 	w.NewKustomization("apps", nil)
@@ -198,7 +198,7 @@ func (w *world) onTheAPIServer(all []eventv1.Event) {
 	}
 }
 
-func TestAnEventThatIsPostedAgainIsTheSame(t *testing.T) {
+func TestRepeatedEventIsIdentical(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
 	w.NewKustomization("apps", nil)

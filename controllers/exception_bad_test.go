@@ -21,7 +21,7 @@ func never(e *v1alpha1.GateException) {
 	}
 }
 
-func TestAnInvalidExceptionClosesUntilItIsFixed(t *testing.T) {
+func TestInvalidExceptionClosesUntilFixed(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
@@ -41,7 +41,7 @@ func TestAnInvalidExceptionClosesUntilItIsFixed(t *testing.T) {
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 }
 
-func TestACrashAfterAnyWriteOfAnExceptionChangesNothingInTheEnd(t *testing.T) {
+func TestCrashAfterAnyWriteOfExceptionIsRepaired(t *testing.T) {
 	t.Parallel()
 	crashes := 0
 	for n := range 20 {

@@ -15,7 +15,7 @@ import (
 
 const hour = time.Hour
 
-func TestAnExceptionAppliesExactlyWhileItIsValid(t *testing.T) {
+func TestExceptionAppliesExactlyWhileValid(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -106,7 +106,7 @@ func (w *world) expectRecords(g *v1alpha1.Gate, want ...v1alpha1.ExceptionRecord
 	}
 }
 
-func TestADeletedExceptionStaysUntilItsGateHasDecidedWithoutIt(t *testing.T) {
+func TestDeletedExceptionStaysUntilGateDecidesWithoutIt(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -152,7 +152,7 @@ func TestADeletedExceptionStaysUntilItsGateHasDecidedWithoutIt(t *testing.T) {
 	w.expectRecords(g, records...)
 }
 
-func TestAnExceptionIsDeletedAtOnceIfNoGateReconcilesIt(t *testing.T) {
+func TestExceptionWithoutGateIsDeletedImmediately(t *testing.T) {
 	w := newWorld(t)
 	for name, prepare := range map[string]func(*v1alpha1.Gate){
 		"gone": func(g *v1alpha1.Gate) {
@@ -175,7 +175,7 @@ func TestAnExceptionIsDeletedAtOnceIfNoGateReconcilesIt(t *testing.T) {
 	}
 }
 
-func TestAnExpiredExceptionIsKeptUnlessItHasATTL(t *testing.T) {
+func TestExpiredExceptionIsKeptWithoutTTL(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
 	kept := w.exception("kept", openingIt, 0, hour)
@@ -211,7 +211,7 @@ func TestAnExpiredExceptionIsKeptUnlessItHasATTL(t *testing.T) {
 	}
 }
 
-func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
+func TestConcurrentlyEditedExceptionIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("production")
 	e := w.exception("brief", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
@@ -231,7 +231,7 @@ func TestAnExceptionThatWasEditedMeanwhileIsNotDeleted(t *testing.T) {
 	w.saysException(e, "Active True InForce", "Ready True Succeeded")
 }
 
-func TestAShardSeesToTheExceptionsOfItsGatesAndOfNone(t *testing.T) {
+func TestShardReconcilesExceptionsOfItsGatesAndOfNoGate(t *testing.T) {
 	w := newWorld(t)
 	g := w.ClosedGate("production")
 	e := w.exception("hotfix", openingIt, 0, hour)

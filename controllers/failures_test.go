@@ -46,7 +46,7 @@ func failuresOf(g *v1alpha1.Gate) []string {
 	return all
 }
 
-func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
+func TestFailureStopsNoOtherTarget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first   v1alpha1.TargetReference
 		breaks  func(*world)
@@ -131,7 +131,7 @@ func TestAFailureDoesNotStopTheOtherTargets(t *testing.T) {
 	}
 }
 
-func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
+func TestTenFailuresAreKept(t *testing.T) {
 	w := newWorld(t)
 	var refs []v1alpha1.TargetReference
 	for i := range 13 {
@@ -181,7 +181,7 @@ func TestOfManyFailuresTenAreKeptAndStay(t *testing.T) {
 	}
 }
 
-func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
+func TestFailedWritesAreReportedInOrder(t *testing.T) {
 	w := newWorld(t)
 	for i := range 12 {
 		w.NewKustomization(fmt.Sprintf("k%02d", i), nil)
@@ -201,7 +201,7 @@ func TestManyWritesThatFailAreReportedInOrder(t *testing.T) {
 }
 
 // If a kind cannot be read for a moment, its objects must not count as no longer governed.
-func TestAFailedSelectionReleasesNothing(t *testing.T) {
+func TestFailedSelectionReleasesNothing(t *testing.T) {
 	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": view.ErrNotInstalled} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

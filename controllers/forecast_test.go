@@ -79,7 +79,7 @@ func (w *world) expectTold(g *v1alpha1.Gate, after float64, want ...string) ctrl
 const closesSoon = "Gate closes at 2026-11-24T18:00:00Z (in 24h) by 'freeze': 1 target would be held: Kustomization NS/apps"
 
 // Nothing is announced before it is in the status, and nothing that is in the status is announced again after a crash.
-func TestAnAnnouncementIsWrittenWithTheStatus(t *testing.T) {
+func TestAnnouncementIsWrittenWithStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
@@ -144,7 +144,7 @@ func (w *world) fetched(name, revision, applied string) {
 	w.applied(name, applied)
 }
 
-func TestAnOpeningSaysWhatWaits(t *testing.T) {
+func TestOpeningAnnouncementListsWaitingTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fetched("apps", "main@sha1:1", "main@sha1:1")
@@ -158,7 +158,7 @@ func TestAnOpeningSaysWhatWaits(t *testing.T) {
 	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 3 targets are held, with pending changes for at least 1: Kustomization NS/new")
 }
 
-func TestASinkHearsInTime(t *testing.T) {
+func TestSinkReceivesAnnouncementsInTime(t *testing.T) {
 	w := newWorld(t)
 	sink := w.withSink()
 	w.NewKustomization("apps", nil)

@@ -12,7 +12,7 @@ import (
 // userSuspended is the state of a target that only flux suspend has suspended.
 var userSuspended = suspension{Suspend: true, Owners: []string{"flux"}}
 
-func TestAResumedTargetIsHeldAgain(t *testing.T) {
+func TestResumedTargetIsHeldAgain(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	w.Git(app, false)
@@ -49,7 +49,7 @@ func TestAResumedTargetIsHeldAgain(t *testing.T) {
 	}
 }
 
-func TestTargetsThatOthersSuspend(t *testing.T) {
+func TestTargetsSuspendedByOthers(t *testing.T) {
 	for _, mode := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeLenient} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

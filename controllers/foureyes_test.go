@@ -42,7 +42,7 @@ func (w *world) approvedBy(g *v1alpha1.Gate, people ...string) {
 	w.Annotate(g, v1alpha1.ApproveRequestedByAnnotation, strings.Join(lines, "\n"))
 }
 
-func TestAGateOpensWithTheLastApprovalAndTellsWho(t *testing.T) {
+func TestLastApprovalOpensGateAndIsReported(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.fourEyes()
@@ -102,7 +102,7 @@ func (w *world) emergencyOpenings() (float64, bool) {
 	return 0, false
 }
 
-func TestAGateThatAsksForApprovalsOpensByNoRequestThatNobodyStamps(t *testing.T) {
+func TestUnstampedRequestDoesNotOpenGateWithApprovals(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.fourEyes()

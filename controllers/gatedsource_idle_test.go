@@ -291,7 +291,7 @@ func (c *crowd) leave() {
 	}
 }
 
-func TestManyGatedSourcesIdleWithoutAWrite(t *testing.T) {
+func TestIdleGatedSourcesCauseNoWrites(t *testing.T) {
 	c := newCrowd(t)
 	defer c.leave()
 	start := func(t *testing.T) {

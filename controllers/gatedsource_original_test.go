@@ -8,7 +8,7 @@ import (
 )
 
 // The original source has fetched commit a with its current spec. While the Gate suspends it, no other commit may be pinned.
-func TestAGatedSourceOfAHeldSource(t *testing.T) {
+func TestGatedSourceWithHeldSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Revision: commit("b")})
 	g := f.ClosedGate("freeze", v1alpha1.TargetReference{Kind: "GitRepository", Name: "apps"})

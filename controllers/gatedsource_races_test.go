@@ -14,7 +14,7 @@ import (
 )
 
 // A commit between an approval and the promotion is never promoted, not even if it arrives between two writes of the promotion.
-func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
+func TestCommitDuringPromotionIsNotPromoted(t *testing.T) {
 	for _, at := range []string{"patch-status GatedSource/apps", "create GitRepository/apps-gated"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
@@ -29,7 +29,7 @@ func TestACommitThatLandsDuringAPromotionIsNotPromoted(t *testing.T) {
 }
 
 // A Gate that closes after a promotion was recorded and before the pinned source is written keeps the pin in place.
-func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
+func TestGateClosingDuringPromotionKeepsPin(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	g := f.Gate("days", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{allGatedSources}})
@@ -53,7 +53,7 @@ func TestAGateThatClosesDuringAPromotionKeepsThePin(t *testing.T) {
 	}
 }
 
-func TestACrashAfterAnyWriteOfAPromotionIsRepaired(t *testing.T) {
+func TestCrashAfterAnyWriteOfPromotionIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{true, false} {
 		for n := range enough {
@@ -84,7 +84,7 @@ func TestACrashAfterAnyWriteOfAPromotionIsRepaired(t *testing.T) {
 	}
 }
 
-func TestAGatedSourceDoesNotTakeThePlaceOfAnOlderOne(t *testing.T) {
+func TestGatedSourceDoesNotReplaceOlderOne(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	takes := &following{world: f.world, g: &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "takes"}, Spec: v1alpha1.GatedSourceSpec{
@@ -104,7 +104,7 @@ func TestAGatedSourceDoesNotTakeThePlaceOfAnOlderOne(t *testing.T) {
 }
 
 // A conflict must not cost a second slot.
-func TestAGatedSourceKeepsItsSlotWhenAWriteFails(t *testing.T) {
+func TestFailedWriteKeepsSlotOfGatedSource(t *testing.T) {
 	t.Parallel()
 	for _, written := range []string{"status", "pinned source"} {
 		t.Run(written, func(t *testing.T) {

@@ -37,7 +37,7 @@ func (s slowDefinition) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-func TestNoGatedSourceIsReconciledBeforeAllKindsAreWatched(t *testing.T) {
+func TestGatedSourcesWaitForWatchesOfAllKinds(t *testing.T) {
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.looks()
 	f.isAt("a", "Approved True")
@@ -74,7 +74,7 @@ func (c staleSource) Get(ctx context.Context, key target.Key) (*target.Object, e
 }
 
 // With only the cache, the approval of the previous spec would count.
-func TestAPromotionIsDecidedOnLiveReads(t *testing.T) {
+func TestPromotionIsDecidedByLiveReads(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	f.looks()

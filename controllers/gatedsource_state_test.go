@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestAGateInAuditModeCountsWhatItWouldHoldOfAGatedSource(t *testing.T) {
+func TestGateWithModeAuditCountsGatedSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	g := f.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeAudit, Targets: []v1alpha1.TargetReference{allGatedSources}})
@@ -46,7 +46,7 @@ func (c sourcesNotRead) Get(ctx context.Context, key target.Key) (*target.Object
 	return c.TargetReader.Get(ctx, key)
 }
 
-func TestAGatedSourceThatCannotBeReadOrWritten(t *testing.T) {
+func TestUnreadableOrUnwritableGatedSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 

@@ -129,7 +129,7 @@ func (f *following) isAt(letter string, want ...string) {
 	}
 }
 
-func TestAGatedSourceFollowsWhileItsGatesAreOpenAndStaysWhileOneIsClosed(t *testing.T) {
+func TestGatedSourceFollowsOnlyWhileAllGatesAreOpen(t *testing.T) {
 	for name, spec := range map[string]struct {
 		targets []v1alpha1.TargetReference
 		names   bool
@@ -176,7 +176,7 @@ func TestAGatedSourceFollowsWhileItsGatesAreOpenAndStaysWhileOneIsClosed(t *test
 }
 
 // The steps share one GatedSource, without a Gate at first.
-func TestThePinnedSourceBelongsToItsGatedSource(t *testing.T) {
+func TestPinnedSourceIsOwnedByGatedSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 
@@ -261,7 +261,7 @@ func (f *following) waiting() (values []float64) {
 	return values
 }
 
-func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
+func TestConcurrentlyCreatedSourceIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.Writes.Before = once("create GitRepository/apps-gated", func() error {
@@ -273,7 +273,7 @@ func TestASourceThatAppearsMeanwhileUnderTheNameIsNotOverwritten(t *testing.T) {
 	f.isAt("", "Stalled True SourceNotOurs")
 }
 
-func TestAnApprovedRevisionIsPromoted(t *testing.T) {
+func TestApprovedRevisionIsPromoted(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 2}})
 	f.looks()
@@ -322,7 +322,7 @@ func TestAnApprovedRevisionIsPromoted(t *testing.T) {
 	f.isAt("b", "Approved True UpToDate")
 }
 
-func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
+func TestPerMinuteLimitsGatedSources(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	for i := range 3 {
@@ -353,7 +353,7 @@ func TestAGateWithAPaceLetsGatedSourcesThroughOneAfterAnother(t *testing.T) {
 	}
 }
 
-func TestAnEventOfASourceWakesWhatFollowsItAndWhatHasPinnedIt(t *testing.T) {
+func TestSourceEventEnqueuesFollowersAndPins(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "else"}, Spec: v1alpha1.GatedSourceSpec{

@@ -8,7 +8,7 @@ import (
 )
 
 // One Gate opens at the instant at which another one closes. Targets are not released in between, whichever is reconciled first.
-func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
+func TestTargetIsNotReleasedBeforeGateCloses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	isNamed, selected, naming, other := w.NewKustomization("apps", nil), w.NewKustomization("web", map[string]string{"tier": "web"}), w.NewKustomization("naming", nil), w.NewKustomization("other", nil)
@@ -45,7 +45,7 @@ func TestATargetIsNotReleasedBeforeAGateThatCloses(t *testing.T) {
 }
 
 // The same for Gates that are deleted, or no longer govern the target.
-func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
+func TestTargetBeforeClosingGateIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	closing := w.Gate("closing", v1alpha1.GateSpec{
@@ -81,7 +81,7 @@ func TestATargetIsNotLeftBeforeAGateThatCloses(t *testing.T) {
 }
 
 // A user or Git changes which Gates govern a held target. It is not released while one of them is closed, whichever is reconciled first.
-func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
+func TestTargetIsNotReleasedWhileItsGatesChange(t *testing.T) {
 	t.Parallel()
 	renamed := func(to string) func(*world, *target.Object, *v1alpha1.Gate) {
 		return func(w *world, app *target.Object, _ *v1alpha1.Gate) { w.name(app, to) }
@@ -137,7 +137,7 @@ func TestATargetThatChangesItsGatesIsNotReleasedInBetween(t *testing.T) {
 }
 
 // If the process ends before it has reported that the time is unknown, the next process requests the time again.
-func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
+func TestSpecIsNotObservedBeforeServerTimeIsKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ahead(0)
@@ -162,7 +162,7 @@ func TestASpecIsNotObservedBeforeTheTimeIsKnown(t *testing.T) {
 
 // A suspended Gate is not reconciled, so it does not hold a target that begins to refer to it, in any namespace. Other Gates hold a target
 // that must not refer to them.
-func TestATargetDoesNotAwaitASuspendedGate(t *testing.T) {
+func TestTargetDoesNotWaitForSuspendedGate(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ suspended, refused, waits bool }{
 		"suspended": {true, false, false}, "suspended, refused": {true, true, false}, "refused": {false, true, true},

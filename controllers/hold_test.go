@@ -31,7 +31,7 @@ func dated(name string, from, until time.Duration) v1alpha1.Period {
 
 func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }
 
-func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
+func TestTargetIsHeldAndReleasedByGate(t *testing.T) {
 	open := func(w *world, g *v1alpha1.Gate) { w.Open(g, w.FakeClock.Now()) }
 	planned := func(w *world, g *v1alpha1.Gate) { w.Open(g, start.Add(hours(2))) }
 	const slow = 24 * time.Hour
@@ -111,7 +111,7 @@ func TestATargetIsHeldAndReleasedAsTheGateSays(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsAsItWasAfterAHold(t *testing.T) {
+func TestHoldAndReleaseRestoreObject(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", map[string]string{"tier": "critical"})
 	before := w.Reload(app).DeepCopy()

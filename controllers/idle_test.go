@@ -182,7 +182,7 @@ var idleReads = map[string]int{
 	"get Kustomization": 1,
 }
 
-func TestASettledWorldIsWrittenByNobody(t *testing.T) {
+func TestSettledClusterCausesNoWrites(t *testing.T) {
 	t.Parallel()
 	i := newIdle(t)
 	i.Writes.Take("")

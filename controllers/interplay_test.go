@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestAGatedSourceIsReadyInItsWaveOnceItsRevisionIsFetched(t *testing.T) {
+func TestGatedSourceIsReadyInWaveOnceFetched(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.Must(f.Merge(f.g, `{"metadata":{"labels":{"wave":"one"}}}`))
@@ -40,7 +40,7 @@ func TestAGatedSourceIsReadyInItsWaveOnceItsRevisionIsFetched(t *testing.T) {
 	f.expectWaves(g, apps, "c", `one 0/1, done [], apps Progressing`)
 }
 
-func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
+func TestGatedSourceAwaitingApprovalStopsNoRelease(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	f.Must(f.Merge(f.g, `{"metadata":{"labels":{"wave":"one"}}}`))
@@ -61,7 +61,7 @@ func TestAGatedSourceThatWaitsForApprovalStopsNoRelease(t *testing.T) {
 	f.expectWaves(g, map[string]*target.Object{"c": app}, "c", `one 0/1, done [], apps Progressing`)
 }
 
-func TestAPassOfWhatWaitsForItsWaveIsRefusedAloud(t *testing.T) {
+func TestPassOfTargetWaitingForWaveIsRefused(t *testing.T) {
 	w, g, apps := wavesWorld(t)
 	w.Open(g, start)
 	w.Reconcile(g)
@@ -74,7 +74,7 @@ func TestAPassOfWhatWaitsForItsWaveIsRefusedAloud(t *testing.T) {
 	}
 }
 
-func TestAWordInTimeKnowsWhatWaitsOfGatedSources(t *testing.T) {
+func TestAnnouncementListsWaitingGatedSources(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 	f.looks()

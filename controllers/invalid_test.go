@@ -38,7 +38,7 @@ func (w *world) expectStalled(g *v1alpha1.Gate, opened metav1.ConditionStatus) {
 	}
 }
 
-func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
+func TestInvalidGateKeepsStateAndClosesWhenDue(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
@@ -78,7 +78,7 @@ func TestAGateThatBecomesInvalidStaysAsItIsAndClosesWhenDue(t *testing.T) {
 	}
 }
 
-func TestARefusedAnnotationGivesOneWarningAndChangesNothing(t *testing.T) {
+func TestRefusedAnnotationEmitsOneWarning(t *testing.T) {
 	for name, tc := range map[string]struct{ value, cause string }{
 		"yesterday": {"yesterday", "must be TIME[/DURATION"},
 	} {

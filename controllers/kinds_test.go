@@ -80,7 +80,7 @@ func removePolicies(t *testing.T) {
 	controllertest.FollowPolicies(ctx, t)
 }
 
-func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
+func TestKindIsInstalledRemovedAndReinstalled(t *testing.T) {
 	removePolicies(t)
 	t.Cleanup(func() { installPolicies(t) })
 	startManager(t, cluster)
@@ -106,7 +106,7 @@ func TestAKindThatIsInstalledLaterAndRemovedAndInstalledAgain(t *testing.T) {
 	}
 }
 
-func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
+func TestKindIsWatchedInAnotherServedVersion(t *testing.T) {
 	t.Cleanup(func() {
 		removePolicies(t)
 		installPolicies(t)
@@ -137,7 +137,7 @@ func TestAKindThatIsNoLongerServedInItsVersionIsWatchedInAnother(t *testing.T) {
 }
 
 // Until the definitions of all kinds have been read, the number of targets is unknown, and no kind is reported as missing.
-func TestWhileADefinitionIsReadNothingIsSaidOfItsObjects(t *testing.T) {
+func TestObjectsWaitWhileDefinitionIsRead(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", all())

@@ -50,7 +50,7 @@ func (w *world) expectLock(namespace string, want lockv1alpha1.GateLockSpec) {
 	equal(w.TB, w.lock(namespace).Spec, want)
 }
 
-func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
+func TestClosedGateLocksItsTargets(t *testing.T) {
 	w := locking(t)
 	w.AllowCrossNamespaceRefs = true
 	other, naming := w.NewNamespace(), w.NewNamespace()
@@ -87,7 +87,7 @@ func TestAClosedGateLocksWhatItGoverns(t *testing.T) {
 	w.expectLock(naming, lockv1alpha1.GateLockSpec{})
 }
 
-func TestTheLockClosesBeforeTheTargetsAndOpensBeforeThem(t *testing.T) {
+func TestLockChangesBeforeTargets(t *testing.T) {
 	w := locking(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -120,7 +120,7 @@ func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, er
 }
 
 // A Gate that closes holds its targets without the lock. A Gate that opens releases nothing before its lock is released.
-func TestALockThatCannotBeWritten(t *testing.T) {
+func TestUnwritableLock(t *testing.T) {
 	w := locking(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -186,7 +186,7 @@ func TestALockThatCannotBeWritten(t *testing.T) {
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(other): true}, Targets: map[string][]string{"Kustomization/apps": {key(other)}}})
 }
 
-func TestALockThatSomebodyElseWroteIsRepaired(t *testing.T) {
+func TestEditedLockIsRepaired(t *testing.T) {
 	w := locking(t)
 	w.NewKustomization("apps", nil)
 	g, other := w.ClosedGate("production", named("apps")), w.ClosedGate("other", all())
@@ -229,7 +229,7 @@ func TestALockThatSomebodyElseWroteIsRepaired(t *testing.T) {
 	w.expectLock(w.Namespace, want)
 }
 
-func TestAShardLeavesWhatAnotherOneHasLocked(t *testing.T) {
+func TestShardLeavesLockOfAnotherShard(t *testing.T) {
 	w := locking(t)
 	mine, theirs := w.ClosedGate("mine", named("apps")), w.ClosedGate("theirs", named("apps"))
 	w.Reconcile(mine)
@@ -269,7 +269,7 @@ func (c withoutGate) Get(ctx context.Context, key client.ObjectKey, obj client.O
 	return c.Client.Get(ctx, key, obj, opts...)
 }
 
-func TestALockAfterARestart(t *testing.T) {
+func TestLockAfterRestart(t *testing.T) {
 	w := locking(t)
 	w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -313,7 +313,7 @@ func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
 	}
 }
 
-func TestNamespacesWithoutALock(t *testing.T) {
+func TestNamespacesWithoutLock(t *testing.T) {
 	w := reaching(t)
 	w.restart()
 	in := func(namespace string) v1alpha1.TargetReference {

@@ -22,7 +22,7 @@ import (
 
 // Only the clock shows that a transition is due, because a delay of hours does not end when the clock is set or while the machine is
 // suspended.
-func TestTheClockIsSet(t *testing.T) {
+func TestClockIsSet(t *testing.T) {
 	w := newWorld(t)
 	w.startManagerByItsClock()
 	t.Run("a certificate of a missing gate", func(t *testing.T) { // no Gate reconciles it
@@ -72,7 +72,7 @@ func (w *world) gateAndExceptionFollowTheClock(t *testing.T) {
 }
 
 // With --watch-all-namespaces=false, reads of other namespaces from the cache return an error.
-func TestOtherNamespacesThatAreNotWatched(t *testing.T) {
+func TestUnwatchedNamespaces(t *testing.T) {
 	w := newWorld(t)
 	other := w.NewNamespace()
 	there := inGit(other, "apps", nil)

@@ -49,7 +49,7 @@ func (w *world) series() map[string]float64 {
 	return values
 }
 
-func TestMetricsOfAGate(t *testing.T) {
+func TestGateMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.NewKustomization("a", nil)
 	w.NewKustomization("b", nil)
@@ -88,7 +88,7 @@ func TestMetricsOfAGate(t *testing.T) {
 	}
 }
 
-func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
+func TestTransitionLagIsObservedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.NewKustomization("a", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
@@ -126,7 +126,7 @@ func TestTheLagOfATransitionIsObservedOncePerTransition(t *testing.T) {
 	equal(t, lag(), map[string]float64{"closed count": 1, "closed sum": 5})
 }
 
-func TestAlertsAreOnMetricsThatExist(t *testing.T) {
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	events.MustMakeMetrics(registry)
 	registry.MustRegister(events.NewHeldCertificates(func(context.Context) ([]*target.Object, error) { return nil, nil }))
@@ -152,7 +152,7 @@ func TestAlertsAreOnMetricsThatExist(t *testing.T) {
 	}
 }
 
-func TestWhenHeldCertificatesExpire(t *testing.T) {
+func TestExpiryOfHeldCertificates(t *testing.T) {
 	w := newWorld(t)
 	w.certificate("www", nil)
 	w.certificate("needless", map[string]any{"renewBefore": "1h"})

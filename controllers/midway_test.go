@@ -17,7 +17,7 @@ import (
 )
 
 // Holding or releasing thousands of targets may take minutes, during which a request or a transition can reverse the decision.
-func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
+func TestNewRequestCancelsPendingWrites(t *testing.T) {
 	t.Parallel()
 	nothing := func(*world, *v1alpha1.Gate, time.Time) {}
 	windows := []v1alpha1.Period{dated("day", hours(1), hours(3)), dated("later", hours(5), hours(6))}
@@ -90,7 +90,7 @@ func TestAGateThatIsToldOtherwiseStopsWhatIsNotWrittenYet(t *testing.T) {
 	}
 }
 
-func TestAGateLockThatCannotBeWrittenStopsNoOtherNamespace(t *testing.T) {
+func TestUnwritableGateLockStopsNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	w := locking(t)
 	w.AllowCrossNamespaceRefs = true
@@ -113,7 +113,7 @@ func TestAGateLockThatCannotBeWrittenStopsNoOtherNamespace(t *testing.T) {
 }
 
 // A Gate that is deleted and created again at once is another Gate.
-func TestAGateThatIsCreatedAgainInheritsNothing(t *testing.T) {
+func TestRecreatedGateInheritsNothing(t *testing.T) {
 	t.Parallel()
 	w, g, apps := pacedWorld(t)
 	w.Open(g, start)

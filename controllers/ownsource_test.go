@@ -28,7 +28,7 @@ func (w *world) appliedBy(g *v1alpha1.Gate, group, name string) {
 	})
 }
 
-func TestAGateThatHoldsItsOwnSourceSaysSo(t *testing.T) {
+func TestGateWarnsAboutHeldOwnSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.NewKustomization("flux-system", nil)
@@ -100,7 +100,7 @@ func (u flaky) Read(ctx context.Context, adapter target.Adapter, key types.Names
 	return u.TargetReader.Read(ctx, adapter, key)
 }
 
-func TestWhatCannotBeReadLeavesTheConditionAsItIsAndDelaysNothing(t *testing.T) {
+func TestUnreadableApplierKeepsConditionAndDelaysNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("flux-system", nil)
@@ -140,7 +140,7 @@ func TestWhatCannotBeReadLeavesTheConditionAsItIsAndDelaysNothing(t *testing.T) 
 }
 
 // A user who forges the labels of Flux must not learn from the condition what is in other namespaces.
-func TestWhatAppliesAGateIsNotReadWhereTheGateDoesNotReach(t *testing.T) {
+func TestApplierOutOfReachIsNotRead(t *testing.T) {
 	w := newWorld(t)
 	other := w.NewNamespace()
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))

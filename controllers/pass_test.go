@@ -130,7 +130,7 @@ func passesIn(g *v1alpha1.Gate) (all []string) {
 	return all
 }
 
-func TestACrashAfterAnyWriteOfAPassIsRepaired(t *testing.T) {
+func TestCrashAfterAnyWriteOfPassIsRepaired(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]bool{"when it begins": false, "when it ends": true} {
 		t.Run(name, func(t *testing.T) {

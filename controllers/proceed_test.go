@@ -45,7 +45,7 @@ func (w *world) stripped(g *v1alpha1.Gate) {
 
 const stopsAtOne = `one 0/2, done [], b Failed, a Progressing`
 
-func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
+func TestProceedCountsAfterFluxRemovesIt(t *testing.T) {
 	w, g, apps := stoppedRelease(t)
 
 	// Nothing is released before the request is in the status.
@@ -79,7 +79,7 @@ func TestAProceedThatWasSeenCountsEvenIfFluxTakesItAway(t *testing.T) {
 }
 
 // The second request waits in its annotation until the first one has been handled.
-func TestOfTwoProceedsBothCount(t *testing.T) {
+func TestTwoProceedsBothCount(t *testing.T) {
 	w, g, apps := stoppedRelease(t)
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:01Z"))
@@ -91,7 +91,7 @@ func TestOfTwoProceedsBothCount(t *testing.T) {
 }
 
 // A Gate without waves has no release in waves that could continue.
-func TestWhatWasNotedIsForgottenWithTheWaves(t *testing.T) {
+func TestRecordsAreDeletedWithWaves(t *testing.T) {
 	w, g, _ := stoppedRelease(t)
 	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
 	w.Edit(g, func() { g.Spec.Release.Waves, g.Spec.Release.PerMinute = nil, 6000 })

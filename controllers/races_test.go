@@ -19,7 +19,7 @@ import (
 )
 
 // The controller decides nothing about a suspended Gate, even if the Gate is suspended during the decision. It stays closed.
-func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
+func TestGateSuspendedDuringDecisionIsUnchanged(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("freeze", named("apps"))
@@ -47,7 +47,7 @@ func TestAGateThatIsSuspendedWhileItDecidesStaysAsItWas(t *testing.T) {
 }
 
 // The reconciliation of a target began before a Gate decided to close, so its result does not count for that decision.
-func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
+func TestReadBeforeCloseMakesNoGateReady(t *testing.T) {
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
 	g := w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
@@ -79,7 +79,7 @@ func TestAGateIsNotReadyByALookThatBeganBeforeItClosed(t *testing.T) {
 
 // The event of an edit arrives before the decision about it, and that decision may take longer to reach the cache. Until then, the state of
 // the targets does not make the Gate Ready.
-func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
+func TestTargetIsPendingUntilDecisionIsInCache(t *testing.T) {
 	for name, state := range map[string]v1alpha1.State{"that closes": v1alpha1.StateOpened, "that opens": v1alpha1.StateClosed} {
 		t.Run("of a Gate "+name, func(t *testing.T) {
 			w := newWorld(t)
@@ -115,7 +115,7 @@ func TestATargetIsPendingUntilItSeesWhatItsGateHasDecided(t *testing.T) {
 
 // A Gate has closed, opened and closed again. The cache of Gates still has the open Gate, and the cache of targets has the hold of the
 // first close.
-func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
+func TestStaleCacheWithOpenGateReleasesNothing(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("nights", named("apps"))
@@ -139,7 +139,7 @@ func TestACacheThatStillHasAnOpenGateReleasesNothing(t *testing.T) {
 }
 
 // The API server has a Gate that is not in the cache, as with shards.
-func TestAPassIsGrantedByTheGatesOfTheAPIServer(t *testing.T) {
+func TestPassIsGrantedByLiveReads(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
@@ -185,7 +185,7 @@ func (c staleGates) List(ctx context.Context, list client.ObjectList, opts ...cl
 }
 
 // After a watch was cut, the cache is behind for seconds. A random walk found that a Gate that had just opened held a new target.
-func TestATargetIsRuledByTheLastDecisionWhileTheCacheIsBehind(t *testing.T) {
+func TestLastDecisionAppliesWhileCacheIsStale(t *testing.T) {
 	for name, tc := range map[string]struct {
 		State v1alpha1.State
 		ask   func(*world, *v1alpha1.Gate, time.Time)

@@ -111,7 +111,7 @@ func pathFor(obj *v1alpha1.GateReceiver, token string) string {
 	return "/hook/" + hex.EncodeToString(digest[:])
 }
 
-func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
+func TestReceiverIsReadyOnceItHasToken(t *testing.T) {
 	w := newWorld(t)
 	r := newReplica()
 	obj := w.receiver("ci", func(s *v1alpha1.GateReceiverSpec) { s.Interval = &v1alpha1.Duration{Duration: time.Hour} })
@@ -154,7 +154,7 @@ func TestAReceiverIsReadyOnceItHasAToken(t *testing.T) {
 }
 
 // The API server refuses such a spec, but may have stored one before the rule existed.
-func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
+func TestOpeningReceiverWithOnlySecretPathIsNotReady(t *testing.T) {
 	scheme, err := harness.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAReceiverWhosePathIsItsOnlySecretIsNotReadyIfItOpens(t *testing.T) {
 	}
 }
 
-func TestTwoReplicasReportTheSame(t *testing.T) {
+func TestReplicasReportTheSame(t *testing.T) {
 	w := newWorld(t)
 	one, two := newReplica(), newReplica()
 	obj := w.receiver("ci")
@@ -229,7 +229,7 @@ func TestTwoReplicasReportTheSame(t *testing.T) {
 	}
 }
 
-func TestADeletedReceiverIsEvicted(t *testing.T) {
+func TestDeletedReceiverIsEvicted(t *testing.T) {
 	w := newWorld(t)
 	r := newReplica()
 	table := &forgotten{PathTable: r.Table}

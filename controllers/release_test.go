@@ -66,7 +66,7 @@ func (w *world) expectRelease(g *v1alpha1.Gate, want string) {
 	}
 }
 
-func TestTargetsAreReleasedAtAPace(t *testing.T) {
+func TestPerMinuteLimitsReleases(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.expectRelease(g, "none, 4 held")
 	w.In(time.Minute)
@@ -97,7 +97,7 @@ func TestTargetsAreReleasedAtAPace(t *testing.T) {
 	w.expectRelease(g, "4 of 4, 4 held")
 }
 
-func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
+func TestGateClosingDuringReleaseHoldsAllTargets(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.Open(g, start)
 	w.Reconcile(g)
@@ -115,7 +115,7 @@ func TestAGateThatClosesDuringAReleaseHoldsAllAgain(t *testing.T) {
 }
 
 // A target whose release has failed keeps its slot, and is retried.
-func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
+func TestUnreleasableTargetKeepsItsCount(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.Open(g, start)
 	w.Writes.Before = once("apply Kustomization", func() error { return errors.New("no") })
@@ -129,7 +129,7 @@ func TestWhatCannotBeReleasedKeepsItsPlaceInTheCount(t *testing.T) {
 	w.expectRelease(g, "2 of 4, next after 1m0s, 2 held")
 }
 
-func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
+func TestUnreleasableTargetStopsNoOther(t *testing.T) {
 	for name, spoil := range map[string]func(*world, *target.Object){
 		"under deletion": func(w *world, app *target.Object) {
 			w.PatchAsFlux(app, `{"metadata":{"finalizers":["example.com/stuck"]}}`)
@@ -159,7 +159,7 @@ func TestOneTargetThatCannotBeReleasedStopsNoOther(t *testing.T) {
 }
 
 // A target that is free already or must not wait needs no slot.
-func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
+func TestCertificatesNeedNoSlot(t *testing.T) {
 	w := newWorld(t)
 	soon, free := w.certificate("soon", nil), w.certificate("free", map[string]any{"renewBefore": "1h"})
 	w.issue(soon, start.Add(-200*day), start.Add(25*time.Hour)) // the renewal is disabled, so only the controller releases it
@@ -185,7 +185,7 @@ func TestCertificatesThatDoNotWaitForTheirTurn(t *testing.T) {
 	w.expectRenewal(soon, "", "", isReleased...)
 }
 
-func TestAReleaseAfterARestartAndWithoutItsPace(t *testing.T) {
+func TestReleaseAfterRestartAndWithoutPerMinute(t *testing.T) {
 	for name, change := range map[string]func(*world, *v1alpha1.Gate){
 		"the pace is removed": func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Release = nil }) },
 		"the gate is deleted": func(w *world, g *v1alpha1.Gate) { w.Must(w.Delete(w.Context(), g)) },
@@ -208,7 +208,7 @@ func TestAReleaseAfterARestartAndWithoutItsPace(t *testing.T) {
 	}
 }
 
-func TestASlotThatIsGoneAtTheWriteReleasesNothing(t *testing.T) {
+func TestSlotLostBeforeWriteReleasesNothing(t *testing.T) {
 	t.Parallel()
 	w, g, apps := pacedWorld(t)
 	w.Open(g, start)

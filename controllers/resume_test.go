@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
+func TestRespectLeavesResumedTargetUntilNextClose(t *testing.T) {
 	w := newWorld(t)
 	app, other := w.NewKustomization("apps", nil), w.NewKustomization("other", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{
@@ -45,7 +45,7 @@ func TestRespectLeavesAResumedTargetUntilTheGateNextCloses(t *testing.T) {
 
 // If the condition of a hold could not be written, a resumed target is held again, because it is unknown whether it was held before. If the
 // condition was written, the target stays resumed.
-func TestRespectLeavesAResumedTargetWhoseConditionCannotBeWritten(t *testing.T) {
+func TestRespectLeavesResumedTargetWithoutCondition(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"it is resumed and cannot say so": false, "it cannot say that it is held and is resumed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func (b brokenGet) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 	return b.Reader.Get(ctx, key, obj, opts...)
 }
 
-func TestEventsAreToldOnChangeOnly(t *testing.T) {
+func TestEventsAreEmittedOnChangeOnly(t *testing.T) {
 	w := newWorld(t)
 	w.NewKustomization("apps", nil)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: "closed", Window: duration(time.Hour), Targets: []v1alpha1.TargetReference{named("apps")}})
@@ -152,7 +152,7 @@ func TestEventsAreToldOnChangeOnly(t *testing.T) {
 	}
 }
 
-func TestAnEventIsToldEvenIfTheConditionTakesASecondTry(t *testing.T) {
+func TestEventIsEmittedAfterRetryOfCondition(t *testing.T) {
 	for name, fail := range map[string]func() error{"conflict": conflict, "failure": func() error { return errBroken }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -59,7 +59,7 @@ func TestTargetsAreSelectedAndReleased(t *testing.T) {
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{})
 }
 
-func TestATargetUnderDeletionIsNotHeld(t *testing.T) {
+func TestTargetUnderDeletionIsNotHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	app.SetFinalizers([]string{"finalizers.fluxcd.io"})
@@ -79,7 +79,7 @@ func TestATargetUnderDeletionIsNotHeld(t *testing.T) {
 	}
 }
 
-func TestATargetThatVanishesBetweenReadingAndWritingIsNoFailure(t *testing.T) {
+func TestTargetDeletedBeforeWriteIsNoFailure(t *testing.T) {
 	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)

@@ -44,7 +44,7 @@ func (w *world) expectRefused(obj *target.Object, gates []string, reason, messag
 	})
 }
 
-func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
+func TestObjectNamingMissingGateIsHeld(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	w.name(app, "production")
@@ -95,7 +95,7 @@ func TestAnObjectThatNamesAGateWhichDoesNotExistIsHeld(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatNamesAGateItMustNotReferToIsHeld(t *testing.T) {
+func TestObjectNamingForbiddenGateIsHeld(t *testing.T) {
 	w := reaching(t)
 	other := w.NewNamespace()
 	app := w.NewKustomization("apps", nil)
@@ -137,7 +137,7 @@ func outOfReach(g *v1alpha1.Gate) string {
 }
 
 // Each step begins with a client that removes the names of the Gates from a held target.
-func TestAHoldWithoutNames(t *testing.T) {
+func TestHoldWithoutNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
@@ -182,7 +182,7 @@ func TestAHoldWithoutNames(t *testing.T) {
 }
 
 // While a Gate is being deleted, objects that refer to it are held for that reason. They do not count as held without a Gate.
-func TestWhatNamesAGateThatGoesIsNotReleasedForAMoment(t *testing.T) {
+func TestObjectNamingDeletedGateStaysHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-func TestAControllerThatIsBehindHoldsOnTime(t *testing.T) {
+func TestSlowClockHoldsOnTime(t *testing.T) {
 	t.Parallel()
 	const behind = 5 * time.Minute
 	w := newWorld(t)

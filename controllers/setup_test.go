@@ -20,7 +20,7 @@ import (
 
 var errNotListed = errors.New("the connection is broken")
 
-func TestAnInformerReportsTheKindThatCannotBeListed(t *testing.T) {
+func TestInformerReportsUnlistableKind(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 	failed := make(chan schema.GroupKind, 1)
@@ -45,7 +45,7 @@ func TestAnInformerReportsTheKindThatCannotBeListed(t *testing.T) {
 	}
 }
 
-func TestACloseThatSomebodyElseRequestsAtTheSameTimeIsLookedAt(t *testing.T) {
+func TestConcurrentCloseRequestIsHandled(t *testing.T) {
 	with := func(annotations map[string]string) *v1alpha1.Gate {
 		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
+func TestDeletedGateReleasesOnlyTargetsWithoutOtherGates(t *testing.T) {
 	w := newWorld(t)
 	both, mine, foreign := w.NewKustomization("both", nil), w.NewKustomization("mine", nil), w.NewKustomization("foreign", nil)
 	w.Suspend(foreign)
@@ -50,7 +50,7 @@ func TestTheDeletionOfAGateReleasesOnlyWhatNoOtherHolds(t *testing.T) {
 }
 
 // The cache of one shard does not have the Gates of the others.
-func TestAGateThatOnlyTheCacheLacksKeepsItsHolds(t *testing.T) {
+func TestGateMissingFromCacheKeepsHolds(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))

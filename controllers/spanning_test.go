@@ -87,7 +87,7 @@ func (w *world) settle() {
 	w.Fatal("there is always more to do")
 }
 
-func TestAGateWithTargetsInOtherNamespaces(t *testing.T) {
+func TestGateWithTargetsInOtherNamespaces(t *testing.T) {
 	w := reaching(t)
 	shop, bank := w.NewNamespace(), w.NewNamespace()
 	w.relabelNamespace(shop, map[string]string{"team": "shop"})
@@ -137,7 +137,7 @@ func TestAGateWithTargetsInOtherNamespaces(t *testing.T) {
 	w.ExpectReleased(inShop, g)
 }
 
-func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
+func TestNamespaceLabelEnqueuesOnlyAffectedTargets(t *testing.T) {
 	w := reaching(t)
 	a, b := w.NewNamespace(), w.NewNamespace()
 	w.relabelNamespace(a, map[string]string{"team": "shop"})
@@ -175,7 +175,7 @@ func TestALabelOfANamespaceCostsOnlyWhatItChanges(t *testing.T) {
 }
 
 // The events of a namespace, its labels and its objects arrive in any order.
-func TestANamespaceIsCreatedWhileAGateIsClosed(t *testing.T) {
+func TestNamespaceCreatedWhileGateIsClosed(t *testing.T) {
 	w := fleetLocking(t)
 	g := w.ClosedGate("freeze", w.inLabelled("team", "shop"))
 	w.Reconcile(g)
@@ -256,7 +256,7 @@ func expectNone[T any](t *testing.T, got []T) {
 	}
 }
 
-func TestOneGateLockIsForAllNamespaces(t *testing.T) {
+func TestOneGateLockCoversAllNamespaces(t *testing.T) {
 	w := fleetLocking(t)
 	var app *target.Object
 	for range 3 {
@@ -301,7 +301,7 @@ func indexWith(writes []string, text string) int {
 	return -1
 }
 
-func TestTheNamespaceOfTheControllerIsNotSpanned(t *testing.T) {
+func TestControllerNamespaceIsNotSpanned(t *testing.T) {
 	w := fleetLocking(t)
 	w.relabelNamespace(w.Own, map[string]string{"team": "shop"})
 	own, other := w.member(w.Own, "gating-controller"), w.member(w.NewNamespace(), "apps")

@@ -32,7 +32,7 @@ func (s jammedMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*m
 	return s.RESTMapper.RESTMapping(kind, versions...)
 }
 
-func TestNobodyWaitsForTheRequestsThatASyncMakes(t *testing.T) {
+func TestSyncRequestsDelayNoReconciliation(t *testing.T) {
 	kustomization, bucket := kindNamed(t, "Kustomization"), kindNamed(t, "Bucket")
 	for name, asks := range map[string]struct{ definition, mapping bool }{
 		"for a definition": {definition: true}, "for a mapping": {mapping: true},

@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestACrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
+func TestCrashAfterAnyWriteHandlesLinesOnce(t *testing.T) {
 	for n := range enough {
 		w := newWorld(t)
 		app := w.NewKustomization("apps", nil)
@@ -83,7 +83,7 @@ func TestLinesAreRemovedIfOnlyTheProgressOfTargetsIsUnknown(t *testing.T) {
 }
 
 // After a start, a ConfigMap may not be readable for a while.
-func TestACloseDoesNotWaitForCalendarsAndAnOpenDoes(t *testing.T) {
+func TestOnlyOpenWaitsForCalendars(t *testing.T) {
 	unreadable := func(w *world) {
 		w.ResetState()
 		w.APIReader = interceptor.NewClient(cluster.Client, interceptor.Funcs{

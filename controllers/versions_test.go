@@ -10,7 +10,7 @@ import (
 )
 
 // A cache may be behind by seconds. If a status must change back to the one in the cache, no write appears to be needed.
-func TestAStatusThatTheCacheDoesNotHaveYetIsRepaired(t *testing.T) {
+func TestStatusMissingFromCacheIsRepaired(t *testing.T) {
 	t.Parallel()
 	t.Run("Gate", func(t *testing.T) {
 		t.Parallel()

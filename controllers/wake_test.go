@@ -10,7 +10,7 @@ import (
 )
 
 // Usually the event of the target enqueues it earlier.
-func TestATargetIsLookedAtLaterWhileItsKindIsRead(t *testing.T) {
+func TestTargetIsRequeuedWhileKindIsRead(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	w.Targets = notRead{w.Targets}

@@ -101,7 +101,7 @@ func (w *world) lookAgain(g *v1alpha1.Gate, apps ...*target.Object) {
 	w.Reconcile(g)
 }
 
-func TestAWaveIsReleasedOnceAllOfTheOneBeforeAreReady(t *testing.T) {
+func TestWaveIsReleasedOncePreviousIsReady(t *testing.T) {
 	w, g, apps := wavesWorld(t)
 	w.expectWaves(g, apps, "abcde", "none")
 	w.Open(g, start)
@@ -177,7 +177,7 @@ func (w *world) proceedAt(g *v1alpha1.Gate, value string) {
 	w.Reconcile(g)
 }
 
-func TestAFailureStopsTheWavesUntilAUserProceeds(t *testing.T) {
+func TestFailureStopsWavesUntilProceed(t *testing.T) {
 	w, g, apps := wavesWorld(t)
 	const stop = "wave one: Kustomization %s/b has failed: path not found. Nothing more is released until it is ready, or until a user runs kubectl gate proceed production -n %[1]s"
 	message := fmt.Sprintf(stop, w.Namespace)

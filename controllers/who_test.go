@@ -42,7 +42,7 @@ func (w *world) request(g *v1alpha1.Gate, action string, at time.Time, by, reaso
 	})
 }
 
-func TestStatusEventsAndLogSayWhoOpenedWhenAndWhy(t *testing.T) {
+func TestStatusEventsAndLogNameRequesterTimeAndReason(t *testing.T) {
 	w, lines := logs(t)
 	g := w.ClosedGate("production")
 	w.Reconcile(g)

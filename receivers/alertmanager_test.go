@@ -11,7 +11,7 @@ func goodAlertmanager() *incoming {
 	return request(firing, []string{testToken}, "Authorization", "Bearer "+testToken, "Content-Type", "application/json")
 }
 
-func TestATokenOfAlertmanager(t *testing.T) {
+func TestAlertmanagerToken(t *testing.T) {
 	try(t, alertmanager{}, goodAlertmanager, tokenAttempts("Authorization", "Bearer "))
 	attempts := []attempt{
 		{"the scheme in lower case", set("Authorization", "bearer "+testToken), nil},
@@ -35,7 +35,7 @@ func TestATokenOfAlertmanager(t *testing.T) {
 	try(t, alertmanager{}, goodAlertmanager, attempts)
 }
 
-func TestTheEventAndTheReasonOfAnAlert(t *testing.T) {
+func TestAlertEventAndReason(t *testing.T) {
 	for _, test := range []struct{ body, event, reason string }{
 		{firing, "firing", "firing HighErrorRate: 5% of requests fail"},
 		{`{"status":"resolved","commonAnnotations":{"description":"It was\nlong"}}`, "resolved", "resolved: It was"},

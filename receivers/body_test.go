@@ -77,7 +77,7 @@ func signedLarge(path string) string {
 }
 
 // Any client that reaches the port can send large bodies slowly.
-func TestStalledStrangersBlockNoSender(t *testing.T) {
+func TestStalledUnverifiedRequestsBlockNoSender(t *testing.T) {
 	table, path := oneReceiver(t)
 	dial, handler := serve(t, table, patient)
 	const strangers = 5 * maxLarge
@@ -151,7 +151,7 @@ func TestStallsRevealNoPath(t *testing.T) {
 }
 
 // The path of generic-oidc is not a secret, and other paths may appear in logs.
-func TestPathAloneUsesNoMemoryOfVerifiedSender(t *testing.T) {
+func TestPathAloneUsesNoRecordOfVerifiedSender(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	table, _ := newTable(tokensOf("gitlab", "alertmanager"))
 	good := token(issuer.claims(nil), jose.RS256, rsaKey(), kid("rsa"))
@@ -186,7 +186,7 @@ func TestPathAloneUsesNoMemoryOfVerifiedSender(t *testing.T) {
 	}
 }
 
-func TestTheLargeBodyOfAStrangerIsNotKept(t *testing.T) {
+func TestLargeUnverifiedBodyIsNotKept(t *testing.T) {
 	table, path := oneReceiver(t)
 	handler := newHandler(table, nil)
 	allocated := func(path string) uint64 {
@@ -235,7 +235,7 @@ func TestMemoryOfBodyIsReleasedBeforeResponse(t *testing.T) {
 }
 
 // The receiver existed when the first byte arrived.
-func TestAReceiverThatChangesWhileABodyComesCountsAsItIsThen(t *testing.T) {
+func TestReceiverIsReadAfterBody(t *testing.T) {
 	key := types.NamespacedName{Namespace: "apps", Name: "ci"}
 	for name, tc := range map[string]struct {
 		change func(t *testing.T, table *Table, s *secrets)
@@ -285,7 +285,7 @@ func (c counted) Write(p []byte) (int, error) {
 }
 
 // Hashing the body is the most expensive operation for an unverified sender.
-func TestAsMuchIsHashedForAnyStranger(t *testing.T) {
+func TestHashingCostIsEqualForUnknownPaths(t *testing.T) {
 	table, s := newTable(tokensOf("ci", "github", "gitlab", "alertmanager"))
 	s.set("apps/github", map[string]string{"token": testToken, "previousToken": previousToken})
 	paths := map[string]string{
@@ -315,7 +315,7 @@ func TestAsMuchIsHashedForAnyStranger(t *testing.T) {
 	}
 }
 
-func TestFlaggerTakesNoLargeBody(t *testing.T) {
+func TestFlaggerRefusesLargeBody(t *testing.T) {
 	f, _ := newFlagger(openGates("test/podinfo"))
 	body := `{"name":"podinfo","namespace":"test"}`
 	for length, want := range map[int]int{smallBodyBytes: http.StatusOK, smallBodyBytes + 1: http.StatusRequestEntityTooLarge} {

@@ -99,7 +99,7 @@ func (p *piecemeal) Read(_ []byte) (int, error) {
 	return n, nil
 }
 
-func TestEachProgressGivesAnotherIntervalUntilTheTimeIsOver(t *testing.T) {
+func TestProgressExtendsReadDeadlineUpToLimit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pieces []int
 		whole  time.Duration

@@ -115,7 +115,7 @@ func TestDeliveriesOfTwoReceiversDiffer(t *testing.T) {
 	}
 }
 
-func TestAReceiverWithoutMemoryOpensNothingUntilSomeOfItIsTooOld(t *testing.T) {
+func TestReceiverWithFullRecordOpensNothing(t *testing.T) {
 	r := newRemembering(t)
 	r.fill("ci", opens)
 	r.want("one more", r.take("ci", "one more", opens), errTooMany)
@@ -129,7 +129,7 @@ func TestAReceiverWithoutMemoryOpensNothingUntilSomeOfItIsTooOld(t *testing.T) {
 	}
 }
 
-func TestACloseIsTakenHoweverManyThereWere(t *testing.T) {
+func TestCloseIsAcceptedDespiteFullRecord(t *testing.T) {
 	r := newRemembering(t)
 	r.fill("ci", opens)
 	before := r.recorded()
@@ -182,7 +182,7 @@ func TestDroppedCloseCannotOpen(t *testing.T) {
 	r.want("with room", r.take("ci", "new", opens), nil)
 }
 
-func TestTheAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
+func TestAnnotationIsBoundedForAnyNumberOfReceivers(t *testing.T) {
 	r := newRemembering(t)
 	var got []int
 	for n := 1; n > 0; { // each receiver records as many webhooks as it may
@@ -246,7 +246,7 @@ func (r *remembering) fits() {
 }
 
 // Among many webhooks in random order, none opens twice within the window, and none that closes is refused unless it is recorded.
-func TestNothingThatWasTakenOpensHoweverFullTheMemoryIs(t *testing.T) {
+func TestAcceptedDeliveryDoesNotOpenAgainWithFullRecord(t *testing.T) {
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		r := newRemembering(t)
@@ -301,7 +301,7 @@ func malformedRecords() map[string]string {
 	}
 }
 
-func TestWithAnUnreadableRecordNoWebhookOpens(t *testing.T) {
+func TestUnreadableRecordPreventsOpening(t *testing.T) {
 	for name, value := range malformedRecords() {
 		repeats := deliveryID("apps/ci", "1")
 		for request, open := range map[string]gateRequest{
@@ -327,7 +327,7 @@ func TestWithAnUnreadableRecordNoWebhookOpens(t *testing.T) {
 }
 
 // The clock may have been set.
-func TestWebhooksOfAnotherTimeAreNotRecorded(t *testing.T) {
+func TestWebhooksOutsideReplayWindowAreNotRecorded(t *testing.T) {
 	id := deliveryID("apps/smoke", "1")
 	for _, ago := range []time.Duration{replayWindow + time.Second, -replayWindow - time.Second} {
 		r := newRemembering(t)
@@ -339,7 +339,7 @@ func TestWebhooksOfAnotherTimeAreNotRecorded(t *testing.T) {
 	}
 }
 
-func TestAGateRecords512WebhooksInTheReplayWindow(t *testing.T) {
+func TestGateRecords512WebhooksInReplayWindow(t *testing.T) {
 	const webhooks = 512
 	for _, receivers := range []int{2, 3, 8, 64, webhooks} {
 		for _, action := range []v1alpha1.RequestAction{opens, closes} {
@@ -360,7 +360,7 @@ func TestAGateRecords512WebhooksInTheReplayWindow(t *testing.T) {
 }
 
 // A clock that is five minutes behind that of the sender accepts a signed time for the longest time.
-func TestADeliveryIsRecordedWhileItsSignedTimeIsAccepted(t *testing.T) {
+func TestDeliveryIsRecordedWhileSignedTimeIsAccepted(t *testing.T) {
 	for _, fraction := range []time.Duration{0, 1, time.Millisecond, 999 * time.Millisecond} {
 		r := newRemembering(t)
 		signedAt := testNow.Add(fraction)

@@ -72,7 +72,7 @@ func expr(text string) func(*v1alpha1.GateReceiverSpec) {
 	return func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = "", text }
 }
 
-func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
+func TestExpressionOfOtherTypeIsRefused(t *testing.T) {
 	for _, change := range []func(*v1alpha1.GateReceiverSpec){
 		expr("true"),
 		expr("open"),
@@ -93,7 +93,7 @@ func TestAnExpressionOfAnotherTypeIsRefused(t *testing.T) {
 }
 
 // The API server refuses all of these. But it does not validate objects again that were stored with an older definition.
-func TestAReceiverHasEitherAnActionOrAnExpression(t *testing.T) {
+func TestReceiverHasActionOrExpression(t *testing.T) {
 	const one = "exactly one of action and actionExpr must be set"
 	for _, tc := range []struct {
 		action     v1alpha1.RequestAction
@@ -110,7 +110,7 @@ func TestAReceiverHasEitherAnActionOrAnExpression(t *testing.T) {
 	}
 }
 
-func TestEventsAreComparedWithoutRegardToCase(t *testing.T) {
+func TestEventsAreComparedCaseInsensitively(t *testing.T) {
 	e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Events = []string{"push", "Tag Push Hook"} }))
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestEventsAreComparedWithoutRegardToCase(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsForTheGatesThatBothName(t *testing.T) {
+func TestWebhookAffectsGatesNamedByBoth(t *testing.T) {
 	e, err := compile(receiverOf("smoke", "apps"))
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestAWebhookIsForTheGatesThatBothName(t *testing.T) {
 	}
 }
 
-func TestAReasonIsOneShortLine(t *testing.T) {
+func TestReasonIsOneShortLine(t *testing.T) {
 	for reason, want := range map[string]string{
 		"ok": "ok", "\ta\r\nb\x00c\u202ed\t": "a  b c d", "\xff\xfea": "a", "é\x1b[31m": "é [31m", "\n\n": "",
 	} {
@@ -147,7 +147,7 @@ func TestAReasonIsOneShortLine(t *testing.T) {
 	}
 }
 
-func TestALimiterIsOfOneReceiver(t *testing.T) {
+func TestLimiterIsPerReceiver(t *testing.T) {
 	a, _ := compile(receiverOf("a", "apps"))
 	b, _ := compile(receiverOf("b", "apps"))
 	for i := range burst {

@@ -83,7 +83,7 @@ func send(handler http.Handler, method, path, body string, headers ...string) *h
 	return w
 }
 
-func TestFlaggerGetsTheCodesAndBodiesOfItsLoadTester(t *testing.T) {
+func TestFlaggerGetsResponsesOfLoadTester(t *testing.T) {
 	const podinfo = `{"name":"podinfo","namespace":"test","phase":"Progressing","checksum":"8","metadata":{"some":"message"}}`
 	for name, tc := range map[string]struct {
 		method, path, body string
@@ -126,7 +126,7 @@ func TestFlaggerGetsTheCodesAndBodiesOfItsLoadTester(t *testing.T) {
 	}
 }
 
-func TestACanaryCanNameItsGate(t *testing.T) {
+func TestCanaryMayNameGate(t *testing.T) {
 	gates := openGates("test/release", "ops/release", "test/rollback.release", "ops/rollback.release", "test/approved")
 	for _, tc := range []struct {
 		path, namespace, gate string
@@ -204,7 +204,7 @@ func closing(at time.Time) *v1alpha1.Transition {
 	return &v1alpha1.Transition{At: metav1.NewTime(at), State: v1alpha1.StateClosed}
 }
 
-func TestReceiversWithTokenOfGate(t *testing.T) {
+func TestReceiversWithTokenForGate(t *testing.T) {
 	table := NewTable(nil)
 	for name, e := range map[string]*entry{
 		"one":         {spec: &v1alpha1.GateReceiverSpec{Type: v1alpha1.GenericReceiver}, credentials: endpoint.Credentials{Tokens: []string{"new", "old"}}},
@@ -282,7 +282,7 @@ func TestTokenIsRemovedWithItsReceiver(t *testing.T) {
 }
 
 // If each receiver needed a hash, an unverified sender could keep the controller busy.
-func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
+func TestTokenCostIsIndependentOfReceivers(t *testing.T) {
 	withReceivers := func(n int) *Table {
 		table := NewTable(nil)
 		for i := range n {
@@ -311,7 +311,7 @@ func TestATokenCostsTheSameHoweverManyReceiversThereAre(t *testing.T) {
 	}
 }
 
-func TestTheTokenThatASenderPresents(t *testing.T) {
+func TestPresentedToken(t *testing.T) {
 	inBody := map[string]string{"token": "body"}
 	for name, tc := range map[string]struct {
 		headers  []string
@@ -335,7 +335,7 @@ func TestTheTokenThatASenderPresents(t *testing.T) {
 	}
 }
 
-func TestChecksAreLoggedForDebuggingOnlyAndNothingSecretIs(t *testing.T) {
+func TestChecksAreLoggedAtDebugLevelWithoutSecrets(t *testing.T) {
 	f, log := newFlagger(openGates("test/podinfo"))
 	body := `{"name":"podinfo","namespace":"test","metadata":{"token":"s3cr3t"}}`
 	for path := range flaggerEndpoints {

@@ -32,7 +32,7 @@ func signedFlux(body string) *incoming {
 
 func goodFlux() *incoming { return signedFlux(fluxBody()) }
 
-func TestASignatureOfAFluxEvent(t *testing.T) {
+func TestFluxEventSignature(t *testing.T) {
 	attempts := signatureAttempts("X-Signature", "sha256", sha256.New, fluxBody())
 	attempts = slices.DeleteFunc(attempts, func(a attempt) bool { return a.name == "missing" })
 	try(t, fluxEvent{}, goodFlux, attempts)
@@ -43,7 +43,7 @@ func TestASignatureOfAFluxEvent(t *testing.T) {
 	})
 }
 
-func TestAFluxEventNeedsASignatureIfThereIsASigningToken(t *testing.T) {
+func TestFluxEventNeedsSignatureWithSigningToken(t *testing.T) {
 	good := func() *incoming {
 		in := unsignedFlux()
 		in.signingTokens = []string{previousToken}
@@ -57,7 +57,7 @@ func TestAFluxEventNeedsASignatureIfThereIsASigningToken(t *testing.T) {
 	})
 }
 
-func TestABodyThatIsNoFluxEventIsRefused(t *testing.T) {
+func TestInvalidFluxEventIsRefused(t *testing.T) {
 	bodies := map[string]string{
 		"an object of nothing":        "{}",
 		"no kind":                     fluxBody(`"kind":"Kustomization",`, ``),
@@ -109,7 +109,7 @@ func TestFluxEventHasObjectAndReason(t *testing.T) {
 	}
 }
 
-func TestMetadataOfAFluxEventIsReadWithAndWithoutItsPrefix(t *testing.T) {
+func TestFluxEventMetadataIsReadWithAndWithoutPrefix(t *testing.T) {
 	for _, test := range []struct{ name, metadata, key, want string }{
 		{"with its prefix", `{"kustomize.toolkit.fluxcd.io/revision":"one"}`, "kustomize.toolkit.fluxcd.io/revision", "one"},
 		{"without it", `{"kustomize.toolkit.fluxcd.io/revision":"one"}`, "revision", "one"},
@@ -130,7 +130,7 @@ func TestMetadataOfAFluxEventIsReadWithAndWithoutItsPrefix(t *testing.T) {
 	}
 }
 
-func TestAnAlertRoutesByItsEventMetadata(t *testing.T) {
+func TestAlertRoutesByEventMetadata(t *testing.T) {
 	for _, test := range []struct {
 		metadata string
 		want     []string
@@ -161,7 +161,7 @@ func TestFluxEventWithSignedTimeIsRecorded(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfAFluxEventCountsIfItIsSigned(t *testing.T) {
+func TestSignedTimeOfFluxEventCounts(t *testing.T) {
 	at := func(at time.Time) string {
 		return fluxBody("2026-03-02T09:59:58Z", at.Format(time.RFC3339))
 	}

@@ -60,7 +60,7 @@ func (c *oneGate) Get(_ context.Context, _ client.ObjectKey, obj client.Object, 
 }
 
 // An unhandled planned request delays new requests, but not if the Gate is suspended, because the controller does not handle it then.
-func TestASuspendedGateIsNotWaitedFor(t *testing.T) {
+func TestWebhookDoesNotWaitForSuspendedGate(t *testing.T) {
 	c := &oneGate{gate: &v1alpha1.Gate{}}
 	c.gate.Spec.Suspend = true
 	c.gate.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: testNow.Add(time.Hour).Format(time.RFC3339)}

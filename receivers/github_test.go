@@ -22,7 +22,7 @@ func githubRequest(event, body string) *incoming {
 
 func goodGitHub() *incoming { return githubRequest("workflow_run", workflowRun) }
 
-func TestASignatureOfGitHub(t *testing.T) {
+func TestGitHubSignature(t *testing.T) {
 	only256 := func() *incoming {
 		in := goodGitHub()
 		in.header.Del("X-Hub-Signature")
@@ -61,7 +61,7 @@ func TestGitHubHeadersAreRequired(t *testing.T) {
 	try(t, github{}, goodGitHub, attempts)
 }
 
-func TestAGitHubWebhookMayBeAForm(t *testing.T) {
+func TestGitHubWebhookMayBeForm(t *testing.T) {
 	form := func(body string) *incoming {
 		in := githubRequest("workflow_run", body)
 		in.header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -82,7 +82,7 @@ func TestAGitHubWebhookMayBeAForm(t *testing.T) {
 	})
 }
 
-func TestTheReasonOfAGitHubWebhook(t *testing.T) {
+func TestGitHubReason(t *testing.T) {
 	for _, test := range []struct{ event, body, want string }{
 		{"workflow_run", workflowRun, "workflow_run completed: success in org/repo by octocat"},
 		{"push", `{"ref":"refs/heads/main","repository":{"full_name":"org/repo"},"sender":{"login":"octocat"},"head_commit":{"message":"Fix it\n\nAt length"}}`,
@@ -99,7 +99,7 @@ func TestTheReasonOfAGitHubWebhook(t *testing.T) {
 	}
 }
 
-func TestAReplayOfAGitHubWebhookCannotHideBehindAnotherDelivery(t *testing.T) {
+func TestGitHubReplayWithOtherDeliveryIDIsRefused(t *testing.T) {
 	in := goodGitHub()
 	first := verified(t, github{}, in)
 	in.header.Set("X-GitHub-Delivery", "another")

@@ -39,7 +39,7 @@ func tokenAttempts(header, as string) []attempt {
 	}
 }
 
-func TestATokenOfGitLab(t *testing.T) {
+func TestGitLabToken(t *testing.T) {
 	try(t, gitlab{}, goodGitLab, tokenAttempts("X-Gitlab-Token", ""))
 	attempts := []attempt{
 		{"no event", without("X-Gitlab-Event"), errMalformed},
@@ -67,7 +67,7 @@ func TestGitLabWebhookWithIDIsRecorded(t *testing.T) {
 	}
 }
 
-func TestTheReasonOfAGitLabWebhook(t *testing.T) {
+func TestGitLabReason(t *testing.T) {
 	for _, test := range []struct{ body, want string }{
 		{pipeline, "pipeline of main: success in group/project by jdoe"},
 		{`{"object_kind":"push","ref":"refs/heads/main","user_name":"Jane Doe","user_username":"jdoe","project":{"path_with_namespace":"group/project"}}`,
@@ -98,7 +98,7 @@ func signedGitLab() *incoming {
 	return in
 }
 
-func TestASignatureOfGitLab(t *testing.T) {
+func TestGitLabSignature(t *testing.T) {
 	try(t, gitlab{}, signedGitLab, standardAttempts(signedGitLab))
 	try(t, gitlab{}, signedGitLab, []attempt{
 		{"of the previous signing token", func(in *incoming) { in.signingTokens = []string{otherSecret, standardSecret} }, nil},
@@ -108,7 +108,7 @@ func TestASignatureOfGitLab(t *testing.T) {
 	})
 }
 
-func TestGitLabNeedsBothTheTokenAndTheSignatureIfBothAreConfigured(t *testing.T) {
+func TestGitLabNeedsTokenAndSignatureIfBothAreConfigured(t *testing.T) {
 	both := func() *incoming {
 		in := signedGitLab()
 		in.tokens = []string{testToken}
@@ -126,7 +126,7 @@ func TestGitLabNeedsBothTheTokenAndTheSignatureIfBothAreConfigured(t *testing.T)
 	})
 }
 
-func TestOnlyATokenOfGitLabIsProvenByTheHeaders(t *testing.T) {
+func TestOnlyGitLabTokenIsVerifiedByHeaders(t *testing.T) {
 	in := signedGitLab()
 	if proven, err := (gitlab{}).prove(t.Context(), in); proven || err != nil {
 		t.Errorf("a signature: %t, %v", proven, err)
@@ -141,7 +141,7 @@ func TestOnlyATokenOfGitLabIsProvenByTheHeaders(t *testing.T) {
 	}
 }
 
-func TestASignedGitLabWebhookIsIdentifiedByItsID(t *testing.T) {
+func TestSignedGitLabWebhookIsIdentifiedByID(t *testing.T) {
 	first := verified(t, gitlab{}, signedGitLab()).delivery
 	again := signedGitLab()
 	again.body = []byte(`{"object_kind":"push"}`)

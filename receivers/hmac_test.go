@@ -59,7 +59,7 @@ func signatureAttempts(header, algorithm string, newHash func() hash.Hash, body 
 	}
 }
 
-func TestASignatureOfGenericHMAC(t *testing.T) {
+func TestGenericHMACSignature(t *testing.T) {
 	try(t, genericHMAC{}, goodHMAC, signatureAttempts("X-Signature", "sha256", sha256.New, hmacBody))
 	try(t, genericHMAC{}, goodHMAC, []attempt{
 		{"with SHA-512", set("X-Signature", signatureOf("sha512", sha512.New, testToken, []byte(hmacBody))), nil},
@@ -119,7 +119,7 @@ func TestGenericHMACWebhookWithIdentifierIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAReplayCannotHideBehindAnotherDeliveryId(t *testing.T) {
+func TestReplayWithOtherDeliveryIDIsRefused(t *testing.T) {
 	in := goodHMAC()
 	in.header.Set("X-Delivery-Id", "1")
 	first := verified(t, genericHMAC{}, in)
@@ -133,7 +133,7 @@ func TestAReplayCannotHideBehindAnotherDeliveryId(t *testing.T) {
 	}
 }
 
-func TestATimeThatWasSignedTooFarFromNowIsRefused(t *testing.T) {
+func TestSignedTimeOutOfToleranceIsRefused(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		at   time.Time

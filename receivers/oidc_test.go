@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestATokenOfAnIssuerIsTaken(t *testing.T) {
+func TestIssuerTokenIsAccepted(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider())
 	for _, test := range []struct{ name, token string }{
@@ -50,7 +50,7 @@ func unsigned(header, payload, signature string) string {
 	return encode([]byte(header)) + "." + encode([]byte(payload)) + "." + signature
 }
 
-func TestATokenThatIsNotTheIssuersForUsNowIsNotVerified(t *testing.T) {
+func TestInvalidIssuerTokenIsRefused(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	other := newTestIssuer(t, publicKey("rsa", rsaOther()))
 	v := oidcVerifier(t, issuer.provider())
@@ -139,7 +139,7 @@ func fullJSON(issuer *testIssuer) string {
 	return strings.Replace(payload, "{", `{"a":".`+base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"iss":%q}`, issuer.URL))+`.",`, 1)
 }
 
-func TestATokenIsTakenOnceIfItHasAnId(t *testing.T) {
+func TestTokenWithIDIsAcceptedOnce(t *testing.T) {
 	issuer, other := newTestIssuer(t, standardKeys()...), newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider(), other.provider())
 	delivery := func(from *testIssuer, id any, key string) string {
@@ -164,7 +164,7 @@ func TestATokenIsTakenOnceIfItHasAnId(t *testing.T) {
 	}
 }
 
-func TestVariablesOfAnyTypeAreReadInTheirOrder(t *testing.T) {
+func TestVariablesAreReadInOrder(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	provider := issuer.provider()
 	provider.Audience = "deployments"
@@ -184,7 +184,7 @@ func TestVariablesOfAnyTypeAreReadInTheirOrder(t *testing.T) {
 	verified(t, oidcVerifier(t, provider), withToken(token(issuer.claims(map[string]any{"aud": "deployments"}), jose.RS256, rsaKey(), kid("rsa"))))
 }
 
-func TestAnExpressionThatDoesNotCompileIsNamed(t *testing.T) {
+func TestInvalidExpressionIsNamed(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
 		change     func(provider *v1alpha1.OIDCProvider)
@@ -211,7 +211,7 @@ func TestAnExpressionThatDoesNotCompileIsNamed(t *testing.T) {
 	}
 }
 
-func TestTheMessageOfAValidationIsInTheErrorAndTheClaimIsNot(t *testing.T) {
+func TestValidationErrorHasMessageWithoutClaim(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider())
 	_, err := v.verify(t.Context(), withToken(token(issuer.claims(map[string]any{"ref": "refs/heads/secret-branch"}), jose.RS256, rsaKey(), kid("rsa"))))

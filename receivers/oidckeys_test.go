@@ -30,8 +30,8 @@ func withTokenAt(issuer *testIssuer, after time.Duration, key any, id string) *i
 	return in
 }
 
-// TestKeysOfAnIssuer sends tokens some time after testNow. If a token has a change, the issuer is changed first.
-func TestKeysOfAnIssuer(t *testing.T) {
+// TestIssuerKeys sends tokens some time after testNow. If a token has a change, the issuer is changed first.
+func TestIssuerKeys(t *testing.T) {
 	rotates := func(i *testIssuer) { i.keys = []any{publicKey("new", rsaOther())} }
 	fails := func(i *testIssuer) {
 		i.discovery = func(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +87,7 @@ func TestKeysOfAnIssuer(t *testing.T) {
 	}
 }
 
-func TestAnIssuerWithTLSMustHaveItsKeysBehindTLS(t *testing.T) {
+func TestHTTPSIssuerRequiresHTTPSKeys(t *testing.T) {
 	plain := newTestIssuer(t, standardKeys()...)
 	var keysURL string
 	server := httptest.NewUnstartedServer(nil)
@@ -199,7 +199,7 @@ func TestInvalidResponsesOfIssuerAreRefused(t *testing.T) {
 	}
 }
 
-func TestARedirectOnTheSameHostIsFollowed(t *testing.T) {
+func TestRedirectOnSameHostIsFollowed(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	issuer.change(func() {
 		issuer.keySet = func(w http.ResponseWriter, r *http.Request) {

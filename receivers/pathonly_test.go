@@ -24,7 +24,7 @@ func (c *countsWrites) Patch(context.Context, client.Object, client.Patch, ...cl
 }
 
 // The API server refuses a receiver of type generic that opens, but may have stored one before this rule existed.
-func TestAWebhookWhosePathIsItsOnlySecretOpensNoGate(t *testing.T) {
+func TestWebhookWithOnlySecretPathOpensNoGate(t *testing.T) {
 	const refused = "a webhook whose path is its only secret cannot open a gate: sign it, as generic-hmac does\n"
 	body := fluxBody()
 	signature := []string{"X-Signature", signedFlux(body).header.Get("X-Signature")}

@@ -43,7 +43,7 @@ func times(n int, err error) []error {
 	return all
 }
 
-func TestAnotherTryWaitsAsLongAsItsFaultTakes(t *testing.T) {
+func TestRetryDelayFollowsFailureDuration(t *testing.T) {
 	gates := schema.GroupResource{Resource: "gates"}
 	conflict := apierrors.NewConflict(gates, "production", errors.New("changed"))
 	away := apierrors.NewServerTimeout(gates, "patch", 1)

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestOneAfterTheOtherPassesATurnstileAndNotTooFast(t *testing.T) {
+func TestTurnstileAdmitsOneAtLimitedRate(t *testing.T) {
 	const callers, perSecond = 20, 500
 	turnstile := newSerialLimiter(perSecond)
 	var inside, passed atomic.Int64
@@ -72,7 +72,7 @@ func withKeyWork(t *testing.T, perSecond rate.Limit) {
 	t.Cleanup(func() { keyWork = usual })
 }
 
-func TestAForgedTokenCostsOneTurn(t *testing.T) {
+func TestForgedTokenCostsOneVerification(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	v := oidcVerifier(t, issuer.provider())
 	verified(t, v, withTokenAt(issuer, 0, rsaKey(), "rsa"))
@@ -92,7 +92,7 @@ func TestAForgedTokenCostsOneTurn(t *testing.T) {
 }
 
 // The path is not a secret, so any client may send tokens. They must not keep the controller busy, nor use up the limits of the receiver.
-func TestForgedTokensAreSlowAndKeepNoSenderOut(t *testing.T) {
+func TestForgedTokensAreSlowAndDelayNoSender(t *testing.T) {
 	issuer := newTestIssuer(t, standardKeys()...)
 	table, _ := newTable(nil)
 	path := load(t, table, "oidc", v1alpha1.GenericOIDCReceiver, func(s *v1alpha1.GateReceiverSpec) {

@@ -66,7 +66,7 @@ func code(t *testing.T, conn net.Conn) int {
 	return response.StatusCode
 }
 
-func TestTheServerHasAllBounds(t *testing.T) {
+func TestServerHasAllTimeouts(t *testing.T) {
 	s := newServer(nil, defaultBodyRate)
 	if s.ReadHeaderTimeout != readHeaderTimeout || s.ReadTimeout != readTimeout || s.WriteTimeout != writeTimeout || s.IdleTimeout != idleTimeout || s.MaxHeaderBytes != maxHeaderBytes {
 		t.Errorf("got %+v", s)

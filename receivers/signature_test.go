@@ -114,7 +114,7 @@ func timedAttempts(header, timestampHeader string, now int64, sign func(stamp st
 	}
 }
 
-func TestASignatureOfGrafana(t *testing.T) {
+func TestGrafanaSignature(t *testing.T) {
 	v := signedAs(t, grafana)
 	sign := func(stamp string) string { return hexOf("secret", stamp+":test message") }
 	try(t, v, goodGrafana, timedAttempts("X-Grafana-Alerting-Signature", "X-Grafana-Alerting-Timestamp", 0, sign))
@@ -131,7 +131,7 @@ func TestASignatureOfGrafana(t *testing.T) {
 	})
 }
 
-func TestASignatureOfSlack(t *testing.T) {
+func TestSlackSignature(t *testing.T) {
 	v, in := signedAs(t, slack), goodSlack()
 	sign := func(stamp string) string { return "v0=" + hexOf(in.tokens[0], "v0:"+stamp+":"+string(in.body)) }
 	try(t, v, goodSlack, timedAttempts("X-Slack-Signature", "X-Slack-Request-Timestamp", 1531420618, sign))
@@ -143,7 +143,7 @@ func TestASignatureOfSlack(t *testing.T) {
 	})
 }
 
-func TestASignatureOfPagerDuty(t *testing.T) {
+func TestPagerDutySignature(t *testing.T) {
 	v, good := signedAs(t, pagerDuty), goodPagerDuty().header.Get("X-PagerDuty-Signature")
 	const other = "v1=130dcacb53a94d983a37cf2acba98e805a1c37185309ba56fdcccbcf00d6dd8b"
 	try(t, v, goodPagerDuty, []attempt{
@@ -165,7 +165,7 @@ func TestASignatureOfPagerDuty(t *testing.T) {
 	}
 }
 
-func TestASignatureInAnotherHeaderOrEncoding(t *testing.T) {
+func TestSignatureInOtherHeaderOrEncoding(t *testing.T) {
 	body := func() *incoming { return request(hmacBody, []string{testToken}) }
 	for name, tc := range map[string]struct {
 		signature v1alpha1.ReceiverSignature
@@ -188,7 +188,7 @@ func TestASignatureInAnotherHeaderOrEncoding(t *testing.T) {
 	}
 }
 
-func TestATimedSignatureIsTakenOnce(t *testing.T) {
+func TestTimedSignatureIsAcceptedOnce(t *testing.T) {
 	v := signedAs(t, grafana)
 	first, later := verified(t, v, goodGrafana()), goodGrafana()
 	later.header.Set("X-Grafana-Alerting-Timestamp", "1")
@@ -204,7 +204,7 @@ func TestATimedSignatureIsTakenOnce(t *testing.T) {
 }
 
 // The API server refuses all of these. But it does not validate objects again that were stored with an older definition.
-func TestASignatureThatVerifiesLessThanTheBodyIsRefused(t *testing.T) {
+func TestPartialSignatureIsRefused(t *testing.T) {
 	for name, s := range map[string]v1alpha1.ReceiverSignature{
 		"no body":               {Algorithm: "sha256", TimestampHeader: "X-Time", Payload: "{timestamp}:"},
 		"no time":               {Algorithm: "sha256", TimestampHeader: "X-Time", Payload: "v0:{body}"},

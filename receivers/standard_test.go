@@ -92,14 +92,14 @@ func standardAttempts(good func() *incoming) []attempt {
 	}
 }
 
-func TestTheVectorOfStandardWebhooks(t *testing.T) {
+func TestStandardWebhooksVector(t *testing.T) {
 	if got := standardSign(goodStandard(), standardSecret); got != standardSignature {
 		t.Fatalf("the test signs %s", got)
 	}
 	try(t, standardWebhooks{}, goodStandard, standardAttempts(goodStandard))
 }
 
-func TestASigningTokenOfStandardWebhooks(t *testing.T) {
+func TestStandardWebhooksSigningToken(t *testing.T) {
 	with := func(tokens, signing []string) func(*incoming) {
 		return func(in *incoming) { in.tokens, in.signingTokens = tokens, signing }
 	}
@@ -122,7 +122,7 @@ func TestASigningTokenOfStandardWebhooks(t *testing.T) {
 	})
 }
 
-func TestAStandardWebhookIsIdentifiedByItsID(t *testing.T) {
+func TestStandardWebhookIsIdentifiedByID(t *testing.T) {
 	first := verified(t, standardWebhooks{}, goodStandard())
 	again := goodStandard()
 	again.body = []byte(`{"type":"deploy.done","message":"build 7"}`)
@@ -140,7 +140,7 @@ func TestAStandardWebhookIsIdentifiedByItsID(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNotOfStandardWebhooksIsRefusedInReady(t *testing.T) {
+func TestInvalidStandardWebhooksSecretIsReportedInReady(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind string
 		data map[string]string

@@ -62,7 +62,7 @@ func has(t *Table, path string) string {
 	return ""
 }
 
-func TestBothTokensArePathsUntilOneIsTakenOut(t *testing.T) {
+func TestBothTokensArePathsUntilOneIsRemoved(t *testing.T) {
 	table, s := newTable(map[string]map[string]string{"apps/smoke": {"token": "old"}})
 	obj := receiverOf("smoke", "apps")
 	old, err := table.Load(t.Context(), obj)
@@ -84,7 +84,7 @@ func TestBothTokensArePathsUntilOneIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestTheRateOfAReceiverIsThatBeforeItWasLoadedAgain(t *testing.T) {
+func TestReloadKeepsRateOfReceiver(t *testing.T) {
 	table, _ := newTable(map[string]map[string]string{"apps/smoke": {"token": "t"}})
 	obj := receiverOf("smoke", "apps")
 	for range 2 {
@@ -100,7 +100,7 @@ func TestTheRateOfAReceiverIsThatBeforeItWasLoadedAgain(t *testing.T) {
 }
 
 // The digest is that of token, name and namespace without separators.
-func TestAPathOfTwoReceiversIsThatOfTheOlderOne(t *testing.T) {
+func TestSharedPathBelongsToOlderReceiver(t *testing.T) {
 	older, younger := receiverOf("hook", "team-a"), receiverOf("k", "team-a")
 	younger.CreationTimestamp = metav1.NewTime(testNow.Add(time.Second))
 	data := map[string]map[string]string{"team-a/hook": {"token": "x"}, "team-a/k": {"token": "xhoo"}}
@@ -127,7 +127,7 @@ func TestAPathOfTwoReceiversIsThatOfTheOlderOne(t *testing.T) {
 	}
 }
 
-func TestAReceiverThatMayBeReadyLeavesUnknownPathsOpen(t *testing.T) {
+func TestUnsyncedReceiverLeavesUnknownPathsUndecided(t *testing.T) {
 	away := apierrors.NewServerTimeout(schema.GroupResource{Resource: "secrets"}, "get", 1)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "smoke", nil)
 	for name, tc := range map[string]struct {

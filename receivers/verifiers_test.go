@@ -126,7 +126,7 @@ var notObjects = map[string]string{
 	"an object with a trailing byte": `{"a":1}x`,
 }
 
-func TestABodyThatIsNoObjectIsAnEmptyObjectToTypesThatTakeAny(t *testing.T) {
+func TestNonObjectBodyIsEmptyObject(t *testing.T) {
 	for name, body := range notObjects {
 		t.Run(name, func(t *testing.T) {
 			hook := verified(t, generic{}, request(body, []string{testToken}))
@@ -137,7 +137,7 @@ func TestABodyThatIsNoObjectIsAnEmptyObjectToTypesThatTakeAny(t *testing.T) {
 	}
 }
 
-func TestOddTextInAnObjectIsReadAsJSONSaysItIs(t *testing.T) {
+func TestUnusualJSONTextIsDecoded(t *testing.T) {
 	for _, test := range []struct{ name, body, want string }{
 		{"bytes that are not UTF-8 are replaced", "{\"reason\":\"a\xffb\"}", "a\uFFFDb"},
 		{"half a surrogate is replaced", `{"reason":"a\ud800b"}`, "a\uFFFDb"},
@@ -155,7 +155,7 @@ func TestOddTextInAnObjectIsReadAsJSONSaysItIs(t *testing.T) {
 	}
 }
 
-func TestEveryTypeOfTheAPIHasAVerifier(t *testing.T) {
+func TestEachAPITypeHasVerifier(t *testing.T) {
 	provider := v1alpha1.OIDCProvider{IssuerURL: "https://ci.example", Validations: []v1alpha1.OIDCValidation{{Expression: "true", Message: "never"}}}
 	for _, kind := range []string{
 		v1alpha1.GenericReceiver, v1alpha1.GenericHMACReceiver, v1alpha1.GenericOIDCReceiver, v1alpha1.GitHubReceiver,

@@ -80,7 +80,7 @@ func parsed(t *testing.T, documents ...string) map[string]map[string]any {
 	return objects
 }
 
-func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
+func TestChartMatchesKustomize(t *testing.T) {
 	m, c := charted(t)
 	names, err := m.addOns()
 	if err != nil {
@@ -110,7 +110,7 @@ func TestTheChartMakesWhatKustomizeMakes(t *testing.T) {
 }
 
 // "flux uninstall" deletes cluster-wide objects with the label part-of=flux.
-func TestEveryObjectOfTheChartIsPartOfGatingController(t *testing.T) {
+func TestChartObjectsHavePartOfLabel(t *testing.T) {
 	m, c := charted(t)
 	names, err := m.addOns()
 	if err != nil {
@@ -153,7 +153,7 @@ func compare(t *testing.T, name string, got, want map[string]map[string]any) {
 	}
 }
 
-func TestTheValuesOfTheChart(t *testing.T) {
+func TestChartValues(t *testing.T) {
 	_, c := charted(t)
 	objects := rendered(t, c, "flux-system", map[string]any{
 		"image": map[string]any{"repository": "localhost:5000/mirror", "tag": "v9"}, "extraArgs": []any{"--concurrent=8"},
@@ -192,7 +192,7 @@ func TestTheValuesOfTheChart(t *testing.T) {
 	}
 }
 
-func TestAnAddOnThatTheChartCannotExpressIsAnError(t *testing.T) {
+func TestUnsupportedAddOnIsError(t *testing.T) {
 	deployment := func(pod, args string) []byte {
 		return []byte("spec: {replicas: 1, template: {spec: {" + pod + "containers: [{args: [" + args + "], ports: [{containerPort: 1}]}]}}}")
 	}
@@ -210,7 +210,7 @@ func TestAnAddOnThatTheChartCannotExpressIsAnError(t *testing.T) {
 }
 
 // An empty value or a tag without quotes has a reasonable meaning.
-func TestTheChartTakesValuesAsPeopleWriteThem(t *testing.T) {
+func TestChartAcceptsCommonValues(t *testing.T) {
 	_, c := charted(t)
 	for name, tc := range map[string]struct {
 		values map[string]any
@@ -228,7 +228,7 @@ func TestTheChartTakesValuesAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-func TestTheChartSaysWhichKubernetesAnAddOnNeeds(t *testing.T) {
+func TestChartChecksKubernetesVersionOfAddOn(t *testing.T) {
 	_, c := charted(t)
 	old := chartutil.DefaultCapabilities.Copy()
 	old.KubeVersion = chartutil.KubeVersion{Version: "v1.35.3", Major: "1", Minor: "35"}

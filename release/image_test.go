@@ -53,7 +53,7 @@ func digest(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
 	return hash.String()
 }
 
-func TestTheSameInputIsTheSameImage(t *testing.T) {
+func TestImageIsReproducible(t *testing.T) {
 	other, later := made, made
 	other.version = "v0.1.1"
 	later.at = made.at.Add(time.Second)
@@ -68,7 +68,7 @@ func TestTheSameInputIsTheSameImage(t *testing.T) {
 	}
 }
 
-func TestAnImageHasTheProgramWhatItTrustsAndNothingElse(t *testing.T) {
+func TestImageHasProgramAndRootsOnly(t *testing.T) {
 	img := assembled(t, made)
 	manifest, err := img.index.IndexManifest()
 	if err != nil {
@@ -130,7 +130,7 @@ func filesOf(t *testing.T, img v1.Image) map[string]string {
 	}
 }
 
-func TestTheRootsAreManyCertificates(t *testing.T) {
+func TestRootsAreManyCertificates(t *testing.T) {
 	n := 0
 	for rest := roots(); ; n++ {
 		var block *pem.Block
@@ -143,7 +143,7 @@ func TestTheRootsAreManyCertificates(t *testing.T) {
 	}
 }
 
-func TestAPushedImageIsFoundWithItsBillOfMaterials(t *testing.T) {
+func TestPushedImageHasSBOM(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	repository := strings.TrimPrefix(server.URL, "http://") + "/gating-controller"
@@ -181,7 +181,7 @@ func TestAPushedImageIsFoundWithItsBillOfMaterials(t *testing.T) {
 	}
 }
 
-func TestALayoutHasTheImageAndTheSameTarEachTime(t *testing.T) {
+func TestLayoutIsReproducible(t *testing.T) {
 	var archives [][]byte
 	named := made
 	named.repository = "registry.test/gating"
@@ -220,7 +220,7 @@ func TestALayoutHasTheImageAndTheSameTarEachTime(t *testing.T) {
 }
 
 // The modules of the test program are known, so it serves as an example.
-func TestABillOfMaterialsListsWhatAProgramIsBuiltFrom(t *testing.T) {
+func TestSBOMListsModules(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestABillOfMaterialsListsWhatAProgramIsBuiltFrom(t *testing.T) {
 }
 
 // --version prints the version of the release.
-func TestAProgramTellsTheVersionThatItIsBuiltWith(t *testing.T) {
+func TestProgramPrintsItsVersion(t *testing.T) {
 	s, err := sourceIn(t.Context(), "..", "v0.1.0-test")
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestAProgramTellsTheVersionThatItIsBuiltWith(t *testing.T) {
 	}
 }
 
-func TestBadInputIsOneClearError(t *testing.T) {
+func TestInvalidInputIsOneError(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string

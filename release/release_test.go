@@ -46,7 +46,7 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-func TestWhatIsInstalledIsOfTheRelease(t *testing.T) {
+func TestInstalledImagesHaveReleaseVersion(t *testing.T) {
 	for repository, image := range map[string]string{"": "fluxcd/gating-controller:v1.2.3", "localhost:5000/mirror/gating": "localhost:5000/mirror/gating:v1.2.3"} {
 		m, err := here(t).manifestsOf(filepath.Join(t.TempDir(), "config"), repository)
 		if err != nil {
@@ -116,7 +116,7 @@ func packed(t *testing.T, path string) map[string]string {
 	}
 }
 
-func TestThePluginIsFoundByKrewAndRuns(t *testing.T) {
+func TestKrewInstallsPlugin(t *testing.T) {
 	s, out := here(t), t.TempDir()
 	own := v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
 	files, err := s.writePlugin(t.Context(), out, []v1.Platform{own})
@@ -155,7 +155,7 @@ func TestThePluginIsFoundByKrewAndRuns(t *testing.T) {
 	}
 }
 
-func TestAZipHasItsFiles(t *testing.T) {
+func TestZipHasItsFiles(t *testing.T) {
 	raw, err := made.zipOf([]string{"a", "b"}, map[string]file{"a": {0o644, []byte("one")}, "b": {0o755, []byte("two")}})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestAZipHasItsFiles(t *testing.T) {
 }
 
 // Flux and kubectl build the content of the archive.
-func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
+func TestManifestArchiveBuildsInstalledObjects(t *testing.T) {
 	s, folder := here(t), t.TempDir()
 	m, err := s.manifestsOf(filepath.Join(folder, "config"), "")
 	if err != nil {
@@ -212,7 +212,7 @@ func TestTheArchiveOfManifestsBuildsWhatIsInstalled(t *testing.T) {
 }
 
 // The output depends neither on the environment nor on the folder.
-func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
+func TestProgramIsReproducible(t *testing.T) {
 	home := t.TempDir()
 	hostile := filepath.Join(home, ".config", "go", "env") // the file that "go env -w" writes
 	if err := errors.Join(os.MkdirAll(filepath.Dir(hostile), 0o700), os.WriteFile(hostile, []byte("GOFLAGS=-tags=hostile\n"), 0o600)); err != nil {
@@ -246,7 +246,7 @@ func TestTheSameCommitIsBuiltIntoTheSameFile(t *testing.T) {
 }
 
 // Uncommitted files are not part of a release.
-func TestACheckoutHasWhatIsCommittedAndNothingElse(t *testing.T) {
+func TestCheckoutHasCommittedFilesOnly(t *testing.T) {
 	folder := committedIn(t)
 	if err := os.WriteFile(filepath.Join(folder, "new"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -288,7 +288,7 @@ func keyFile(t *testing.T, password string) (string, *ecdsa.PublicKey) {
 	return path, &key.PublicKey
 }
 
-func TestASignatureIsThatOfTheKey(t *testing.T) {
+func TestSignatureIsVerifiedByKey(t *testing.T) {
 	path, public := keyFile(t, "secret")
 	t.Setenv("COSIGN_PASSWORD", "secret")
 	s, err := signerOf(path)
@@ -336,7 +336,7 @@ func committedIn(t *testing.T) string {
 	return folder
 }
 
-func TestOnlyACommittedVersionIsReleased(t *testing.T) {
+func TestOnlyCommittedVersionIsReleased(t *testing.T) {
 	folder := committedIn(t)
 	for _, tc := range []struct {
 		version string

@@ -36,7 +36,7 @@ type statement struct {
 }
 
 // The image and the plugin are built from the commit, for one platform each.
-func TestAReleaseIsWrittenAndPushedAsAWhole(t *testing.T) {
+func TestReleaseIsWrittenAndPushed(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	committed, err := here(t).checkout(t.Context(), t.TempDir())

@@ -60,8 +60,8 @@ func TestCalendarsAreDividedByNamespace(t *testing.T) {
 	}
 }
 
-// TestTheDivisionDependsOnTheCalendarsAlone adds calendars in random order, some of them with another size first.
-func TestTheDivisionDependsOnTheCalendarsAlone(t *testing.T) {
+// TestDivisionDependsOnCalendarsOnly adds calendars in random order, some of them with another size first.
+func TestDivisionDependsOnCalendarsOnly(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		sizes := map[timetable.CalendarKey]int{}
@@ -120,9 +120,9 @@ func (w *wokenGates) Gate(key types.NamespacedName) {
 	}
 }
 
-// TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars has two Gates of one namespace whose calendars exceed the budget together, and
+// TestNamespaceOverBudgetLosesOnlyItsCalendars has two Gates of one namespace whose calendars exceed the budget together, and
 // one Gate of another namespace.
-func TestANamespaceWithTooManyOccurrencesLosesItsOwnCalendars(t *testing.T) {
+func TestNamespaceOverBudgetLosesOnlyItsCalendars(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	text := func(rule string) string {
 		return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nDTSTART:20261101T000000Z\nDURATION:PT1H\nRRULE:" + rule + "\nEND:VEVENT\nEND:VCALENDAR\n"

@@ -118,7 +118,7 @@ func TestReadOfConfigMapDelaysNoOtherGate(t *testing.T) {
 	<-done
 }
 
-func TestCalendarsOfManyGatesRetainLittle(t *testing.T) {
+func TestCalendarsForManyGatesUseLittleMemory(t *testing.T) {
 	heap := func() int {
 		runtime.GC()
 		var m runtime.MemStats

@@ -75,7 +75,7 @@ func (c *clocks) taken() int {
 	return n
 }
 
-func TestAClockThatIsSetHasEverythingLookedAtAgain(t *testing.T) {
+func TestSetClockEnqueuesEverything(t *testing.T) {
 	scheme, err := harness.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestAClockThatIsSetHasEverythingLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestTheClocksOfTheMachineGoOnTogether(t *testing.T) {
+func TestWallAndMonotonicClockAgree(t *testing.T) {
 	read := ClockReadings()
 	before := read()
 	time.Sleep(2 * time.Millisecond)

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
+func TestHoldsPrecedeReleasesInQueues(t *testing.T) {
 	for _, kind := range []schema.GroupKind{{}, target.GatedSource} {
 		q := NewQueues(runtimectrl.GetDefaultRateLimiter)
 		key := func(name string) target.Key {
@@ -51,7 +51,7 @@ func TestHoldsComeFirstInTheQueuesOfTargetsAndOfGatedSources(t *testing.T) {
 }
 
 // The next transition may be due meanwhile.
-func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
+func TestUnwritableGateIsRetriedEachMinute(t *testing.T) {
 	t.Parallel()
 	limiter := within{TypedRateLimiter: runtimectrl.GetDefaultRateLimiter(), most: failureInterval}
 	var last time.Duration
@@ -67,7 +67,7 @@ func TestAGateThatCannotBeWrittenIsTriedEachMinute(t *testing.T) {
 	}
 }
 
-func TestAnotherObjectOfTheSameNameMatters(t *testing.T) {
+func TestRecreatedObjectIsChange(t *testing.T) {
 	before := view.NewTarget(schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"})
 	before.SetUID("before")
 	after := before.DeepCopy()

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// TestTheGateQueueIsFair has a namespace with many Gates, some enqueued by a resync and some by events.
-func TestTheGateQueueIsFair(t *testing.T) {
+// TestGateQueueIsFair has a namespace with many Gates, some enqueued by a resync and some by events.
+func TestGateQueueIsFair(t *testing.T) {
 	q := NewQueues(func() workqueue.TypedRateLimiter[reconcile.Request] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Second)
 	})
@@ -81,7 +81,7 @@ func TestEventBeforeResponseIsOwnWrite(t *testing.T) {
 	}
 }
 
-func TestANewCloseIsUrgent(t *testing.T) {
+func TestNewCloseIsUrgent(t *testing.T) {
 	with := func(name, value string) *v1alpha1.Gate {
 		return &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{name: value}}}
 	}

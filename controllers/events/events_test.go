@@ -69,7 +69,7 @@ func (r *recorder) AnnotatedEventf(_ runtime.Object, metadata map[string]string,
 	r.n++
 }
 
-func TestTheMetadataOfAnEventHasThePrefixOfEachKind(t *testing.T) {
+func TestEventMetadataHasPrefixOfEachKind(t *testing.T) {
 	said := Details{GateKey: "ns/production", StateKey: "closed", RequesterKey: ""}
 	of := func(groups ...string) map[string]string {
 		want := map[string]string{}
@@ -128,7 +128,7 @@ var revisions = map[string]map[string]string{
 	"Certificate":           {"status.revision": "7"},
 }
 
-func TestTheRevisionIsTheAppliedOneEvenIfAnotherWasTried(t *testing.T) {
+func TestEventHasAppliedRevision(t *testing.T) {
 	app := kustomization("apps")
 	app.Object["status"] = map[string]any{"lastAppliedRevision": "main@sha1:1", "lastAttemptedRevision": "main@sha1:2"}
 	target.Trim(&app.Unstructured, verdict.Us)
@@ -141,7 +141,7 @@ func TestTheRevisionIsTheAppliedOneEvenIfAnotherWasTried(t *testing.T) {
 	}
 }
 
-func TestTheNewsSayWhoOrWhatDecided(t *testing.T) {
+func TestEventsNameRequesterOrRule(t *testing.T) {
 	at := start.Add(123456789)
 	for name, tc := range map[string]struct {
 		decision gate.Decision
@@ -179,7 +179,7 @@ func saysOf(name string, stand verdict.Effect, resume v1alpha1.Mode) verdict.Gat
 }
 
 // Each line has the observed state of a target, its Gates, and the expected event, if any.
-func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
+func TestTargetEventsOnHoldAndRelease(t *testing.T) {
 	a, b := "ns/a", "ns/b"
 	closed := []verdict.Gate{saysOf(a, verdict.Closed, "")}
 	open := []verdict.Gate{saysOf(a, verdict.Open, "")}
@@ -249,7 +249,7 @@ func TestATargetIsToldOnceWhenItIsHeldAndOnceWhenItIsReleased(t *testing.T) {
 }
 
 // A transition of many targets emits events on some of them, and again after the next transition or a change of the mode.
-func TestEventsOnTargetsAreBoundedForEachTransition(t *testing.T) {
+func TestTargetEventsAreBoundedPerTransition(t *testing.T) {
 	g := saysOf("ns/a", verdict.Closed, v1alpha1.ModeAudit)
 	g.Object.UID = "uid"
 	for name, tc := range map[string]struct {
@@ -288,7 +288,7 @@ func TestEventsOnTargetsAreBoundedForEachTransition(t *testing.T) {
 }
 
 // A target that would be held gets one event, even if it is suspended and resumed in between.
-func TestAuditedTargetIsToldOnce(t *testing.T) {
+func TestAuditedTargetHasOneEvent(t *testing.T) {
 	recorded := &recorder{}
 	n, g := &Recorder{EventRecorder: recorded}, saysOf("ns/a", verdict.Closed, v1alpha1.ModeAudit)
 	for range 2 {
@@ -301,7 +301,7 @@ func TestAuditedTargetIsToldOnce(t *testing.T) {
 }
 
 // The metric of a Gate whose open requests require approvals starts at zero. Other Gates have none.
-func TestMetricOfEmergenciesStartsAtZero(t *testing.T) {
+func TestEmergencyMetricStartsAtZero(t *testing.T) {
 	for name, tc := range map[string]struct {
 		approvals *v1alpha1.GateApprovals
 		want      int

@@ -9,7 +9,7 @@ import (
 )
 
 // The exception is enqueued even if the API server does not stamp requesters.
-func TestAnApprovalEnqueuesItsException(t *testing.T) {
+func TestApprovalEnqueuesItsException(t *testing.T) {
 	for key, want := range map[string]bool{v1alpha1.ApproveRequestedAtAnnotation: true, v1alpha1.ApproveRequestedByAnnotation: true, v1alpha1.AuthorsAnnotation: false, "a": false} {
 		before, after := &v1alpha1.GateException{}, &v1alpha1.GateException{}
 		after.Annotations = map[string]string{key: "x"}

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestOneTargetOfEachKindInEachNamespaceHears(t *testing.T) {
+func TestOneTargetPerKindAndNamespaceGetsEvent(t *testing.T) {
 	var governed []*target.Object
 	add := func(kind, namespace, name string) {
 		obj := &target.Object{}
@@ -53,7 +53,7 @@ func TestOneTargetOfEachKindInEachNamespaceHears(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
+func TestAnnouncementNamesDecidingRule(t *testing.T) {
 	for name, tc := range map[string]struct {
 		Event gate.Notice
 		last  v1alpha1.State
@@ -77,7 +77,7 @@ func TestAnAnnouncementSaysWhatDecides(t *testing.T) {
 	}
 }
 
-func TestTimeIsSaidShortly(t *testing.T) {
+func TestTimesAreFormattedShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		24 * time.Hour: "24h", 24*time.Hour - time.Second: "24h", 90 * time.Minute: "1h30m", time.Hour + time.Minute + 40*time.Second: "1h2m",
 		10 * time.Minute: "10m", time.Minute: "1m", time.Minute - time.Millisecond: "1m", 59*time.Minute + 31*time.Second: "1h", 40 * time.Second: "40s", time.Millisecond: "1s", 720 * time.Hour: "720h",
@@ -88,7 +88,7 @@ func TestTimeIsSaidShortly(t *testing.T) {
 	}
 }
 
-func TestMessagesAreNeverLong(t *testing.T) {
+func TestMessagesAreBounded(t *testing.T) {
 	var many []*target.Object
 	for range 9 {
 		obj := newKustomization(strings.Repeat("n", 63), strings.Repeat("x", 253))
@@ -104,7 +104,7 @@ func TestMessagesAreNeverLong(t *testing.T) {
 	equal(t, cancellationText(off), "no longer changes as announced, cancelled: opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z, opening at 2026-11-23T12:00:00Z and 2 more. ")
 }
 
-func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
+func TestDocumentedAnnouncementsAreEmitted(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	day := time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)
 	p := Impact{Complete: true}
@@ -127,7 +127,7 @@ func TestTheWordsInTimeInTheDocsAreThoseThatAreTold(t *testing.T) {
 	})
 }
 
-func TestImpactOfAStateChange(t *testing.T) {
+func TestStateChangeImpact(t *testing.T) {
 	a, b := newKustomization("shop", "a"), newKustomization("shop", "b")
 	both := []*target.Object{a, b}
 	for name, tc := range map[string]struct {

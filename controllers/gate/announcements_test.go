@@ -16,7 +16,7 @@ import (
 )
 
 // An announcement waits at most a minute until all targets are held.
-func TestAnAnnouncementWaitsUntilTargetsAreSettled(t *testing.T) {
+func TestAnnouncementWaitsUntilTargetsAreSettled(t *testing.T) {
 	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(0, hours(20))}, NotifyBefore: []v1alpha1.Duration{{Duration: hours(24)}}})
 	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, start).Status(nil)
 	known := &summary.Summary{}
@@ -37,7 +37,7 @@ func TestAnAnnouncementWaitsUntilTargetsAreSettled(t *testing.T) {
 	}
 }
 
-func TestAnEventOnATargetNamesOnlyTargetsOfItsNamespace(t *testing.T) {
+func TestTargetEventNamesOnlyItsNamespace(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "production"}}
 	p := Impact{Governed: []*target.Object{newKustomization("bank", "secret"), newKustomization("shop", "apps")}}

@@ -27,7 +27,7 @@ func (r slowReader) Read(_ context.Context, _ target.Adapter, key types.Namespac
 	return &unstructured.Unstructured{}, nil
 }
 
-func TestAnApplierThatIsReadSlowlyDelaysNoOther(t *testing.T) {
+func TestSlowReadOfApplierDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	read, slow := &Appliers{}, slowReader{reading: make(chan struct{}), released: make(chan struct{})}
 	done := make(chan error)

@@ -32,7 +32,7 @@ func TestQueuedWorkIsDoneBeforeShutdown(t *testing.T) {
 	}
 }
 
-func TestWorkBeyondTheQueueIsDoneAtOnce(t *testing.T) {
+func TestWorkBeyondQueueRunsImmediately(t *testing.T) {
 	t.Parallel()
 	b, err := NewBackground(), errors.New("not done")
 	for range maxBackground {

@@ -40,7 +40,7 @@ func (r *decider) at(g *v1alpha1.Gate, server *clocktesting.FakePassiveClock, ow
 	return r.look(g, server.Now())
 }
 
-func TestAnOpenRequestOpensAtOnceWithEqualClocks(t *testing.T) {
+func TestOpenRequestOpensImmediatelyWithEqualClocks(t *testing.T) {
 	for name, at := range map[string]time.Duration{"at a full second": 0, "within a second": 700 * time.Millisecond} {
 		server := clocktesting.NewFakePassiveClock(start)
 		r := newDecider(server, 0)
@@ -53,7 +53,7 @@ func TestAnOpenRequestOpensAtOnceWithEqualClocks(t *testing.T) {
 	}
 }
 
-func TestANewGateOpensByBothClocks(t *testing.T) {
+func TestNewGateOpensByBothClocks(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 2*time.Second)
 	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))}})
@@ -66,7 +66,7 @@ func TestANewGateOpensByBothClocks(t *testing.T) {
 }
 
 // The close period has ended by the controller's clock when the server time becomes known.
-func TestAnOpenGateReadsTheServerTimeUntilItIsKnown(t *testing.T) {
+func TestOpenGateReadsServerTimeUntilKnown(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 15*time.Minute)
 	known := r.ServerTime
@@ -88,7 +88,7 @@ func TestAnOpenGateReadsTheServerTimeUntilItIsKnown(t *testing.T) {
 }
 
 // Without a transition, targets that users have resumed stay resumed.
-func TestAnOpeningWhileTheTimeIsUnknownIsNoTransition(t *testing.T) {
+func TestOpeningWithUnknownServerTimeIsNoTransition(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 0)
 	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))}})
@@ -102,7 +102,7 @@ func TestAnOpeningWhileTheTimeIsUnknownIsNoTransition(t *testing.T) {
 }
 
 // Without a transition, targets that users have resumed stay resumed.
-func TestAnOpeningThatADependencyPreventsIsNoTransition(t *testing.T) {
+func TestOpeningPreventedByDependencyIsNoTransition(t *testing.T) {
 	g := newGate(v1alpha1.GateSpec{
 		Default: v1alpha1.StateClosed, DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}},
 		OpenPeriods: []v1alpha1.Period{dated("hour", hours(1), hours(2))},
@@ -120,7 +120,7 @@ func TestAnOpeningThatADependencyPreventsIsNoTransition(t *testing.T) {
 }
 
 // The controller's clock is past the end of a short close period before the API server's clock is at its start.
-func TestAClosePeriodIsOverByBothClocks(t *testing.T) {
+func TestClosePeriodIsOverByBothClocks(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 5*time.Second)
 	g := newGate(v1alpha1.GateSpec{
@@ -140,7 +140,7 @@ func TestAClosePeriodIsOverByBothClocks(t *testing.T) {
 }
 
 // Two replicas lead in turn. Each continues with the request that the other one has recorded.
-func TestAPlannedOpeningThroughChangesOfTheLeader(t *testing.T) {
+func TestPlannedOpeningSurvivesLeaderChanges(t *testing.T) {
 	for name, first := range map[string]time.Duration{"the one ahead leads first": 2 * time.Second, "the one behind leads first": -2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			server := clocktesting.NewFakePassiveClock(start)
@@ -172,7 +172,7 @@ func TestAPlannedOpeningThroughChangesOfTheLeader(t *testing.T) {
 
 // The clock of the API server has no fractions of a second. A request of this second that replaces one in force is not a planned request,
 // which would end it.
-func TestAnOpenRequestRenewedWithinASecondDoesNotCloseTheGate(t *testing.T) {
+func TestRenewedOpenRequestKeepsGateOpen(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{
 		"clocks in step": 0, "the controller ahead": 300 * time.Millisecond, "far ahead": 5 * time.Second,

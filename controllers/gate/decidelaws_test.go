@@ -91,7 +91,7 @@ func request(t *rapid.T, now time.Time) (annotation, value string) {
 
 // Replicas whose clocks are seconds apart, and are set, lead in turn. Whichever leads, a Gate is open only if it is also open in a model
 // that handles the same requests by the clock of the API server.
-func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
+func TestNoReplicaOpensBeforeServerTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		server := clocktesting.NewFakePassiveClock(start)
 		skew := rapid.SampledFrom([]time.Duration{time.Millisecond, 700 * time.Millisecond, 2 * time.Second, 5 * time.Second})
@@ -138,7 +138,7 @@ func TestNoReplicaOpensAGateBeforeTheClockOfTheAPIServer(t *testing.T) {
 }
 
 // The clock of a single controller is set at random between two reconciliations, or stands still.
-func TestAGateIsNeverOpenBeforeTheInstantOnTheClockAtHand(t *testing.T) {
+func TestGateOpensNotBeforeInstantOnLocalClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := secondsGate(t)
 		r := newDecider(nil, 0)
@@ -164,7 +164,7 @@ func TestAGateIsNeverOpenBeforeTheInstantOnTheClockAtHand(t *testing.T) {
 }
 
 // A Gate that waits for the other clock opens with it, and sends few requests for the time.
-func TestAnOpeningThatWaitsForTheOtherClockIsNotMissed(t *testing.T) {
+func TestOpeningWaitingForOtherClockIsNotMissed(t *testing.T) {
 	for _, ahead := range []time.Duration{
 		-2 * time.Second, -time.Millisecond, 0, time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond, 999 * time.Millisecond,
 		time.Second, 1500 * time.Millisecond, 2 * time.Second, 10 * time.Second, time.Hour,
@@ -199,7 +199,7 @@ func TestAnOpeningThatWaitsForTheOtherClockIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestEachQuestionHasItsOpening(t *testing.T) {
+func TestEachReadHasItsOpening(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 0)
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{

@@ -68,7 +68,7 @@ func newDependent(spec v1alpha1.GateSpec) (*decider, *v1alpha1.Gate, *dependenci
 }
 
 // A cached state may keep a Gate closed, but does not open it.
-func TestAGateOpensOnlyOnDependenciesThatWereJustRead(t *testing.T) {
+func TestGateOpensOnlyOnFreshReadsOfDependencies(t *testing.T) {
 	r, g, read := newDependent(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{dated("nights", 5*time.Minute, hours(1))}})
 	r.Dependencies.Read(t.Context(), g, start, true)
 	read.reads = 0
@@ -103,7 +103,7 @@ func TestReadsOfDependenciesEndWhenTheGateIsDueToClose(t *testing.T) {
 }
 
 // While it is unknown whether the API server stamps identities, an open request is retried and a close is not delayed.
-func TestAnOpenRequestIsRetriedWhileStampsAreUnknown(t *testing.T) {
+func TestOpenRequestIsRetriedWhileStampsAreUnknown(t *testing.T) {
 	for name, depends := range map[string]bool{"without dependencies": false, "with dependencies": true} {
 		t.Run(name, func(t *testing.T) {
 			r, g, _ := newDependent(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 2}}})
@@ -137,7 +137,7 @@ func TestAnOpenRequestIsRetriedWhileStampsAreUnknown(t *testing.T) {
 }
 
 // By the clock of the API server, an approved request opens no earlier, and its approvals count once.
-func TestAnApprovedRequestOpensByBothClocks(t *testing.T) {
+func TestApprovedRequestOpensByBothClocks(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
 	r := newDecider(server, 2*time.Second)
 	r.Stamped = func(context.Context) (bool, error) { return true, nil }

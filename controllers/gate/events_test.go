@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
 
-func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
+func TestTokenOfRequestIsStable(t *testing.T) {
 	g := &v1alpha1.Gate{}
 	g.UID = "uid"
 	request := ledger.Request{Annotation: v1alpha1.OpenRequestedAtAnnotation, Value: "yesterday", Err: errors.New("no")}
@@ -31,7 +31,7 @@ func TestARequestHasTheSameTokenHoweverOftenItIsLookedAt(t *testing.T) {
 }
 
 // The targets have an event each, up to a limit.
-func TestSummaryOfATransitionOfManyTargets(t *testing.T) {
+func TestTransitionSummaryOfManyTargets(t *testing.T) {
 	const many = 105
 	for name, tc := range map[string]struct {
 		state v1alpha1.State

@@ -16,7 +16,7 @@ import (
 
 // If many Gates change at the same time, twenty per second write their progress, in turn. A Gate whose targets are settled writes it at
 // once.
-func TestManyGatesThatChangeTogetherTellInTurnHowFarTheyAre(t *testing.T) {
+func TestManyGatesReportProgressInTurn(t *testing.T) {
 	for n, interval := range map[int]time.Duration{1: time.Second, 39: time.Second, 40: 2 * time.Second, 200: 10 * time.Second} {
 		r := &Reconciler{State: &State{}, Summary: &summary.Summary{}}
 		gates := make([]*v1alpha1.Gate, n)

@@ -27,7 +27,7 @@ func (r respond) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: r.status, Header: http.Header{"Date": {r.date}}}, nil
 }
 
-func TestTheServerClockIsReadFromResponses(t *testing.T) {
+func TestServerTimeIsReadFromResponses(t *testing.T) {
 	date := func(ahead time.Duration) string { return start.Add(ahead).UTC().Format(http.TimeFormat) }
 	for name, tc := range map[string]struct {
 		responses []respond
@@ -73,7 +73,7 @@ func behindServer(behind time.Duration) (d *decider, at func(g *v1alpha1.Gate, s
 	}
 }
 
-func TestAControllerThatIsBehindClosesOnTimeAndOpensNothingEarly(t *testing.T) {
+func TestSlowClockClosesOnTimeAndOpensNothingEarly(t *testing.T) {
 	const behind = 5 * time.Minute
 	closes := v1alpha1.ClosePeriod{Period: dated("freeze", hours(1), hours(2))}
 	for name, tc := range map[string]struct {
@@ -113,7 +113,7 @@ func TestAControllerThatIsBehindClosesOnTimeAndOpensNothingEarly(t *testing.T) {
 }
 
 // One of several API servers has a wrong clock.
-func TestAWrongDateLosesNoPlannedClose(t *testing.T) {
+func TestWrongClockLosesNoPlannedClose(t *testing.T) {
 	d, _ := behindServer(0)
 	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}}})
 	if d.look(g, start); !isOpened(g) {

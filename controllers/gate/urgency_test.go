@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/queue"
 )
 
-func TestOnlyAnEdgeThatClosesIsUrgent(t *testing.T) {
+func TestOnlyClosingTransitionIsUrgent(t *testing.T) {
 	edge := start
 	transition := func(state v1alpha1.State, after time.Duration) *v1alpha1.Transition {
 		return &v1alpha1.Transition{State: state, At: metav1.NewTime(edge.Add(after))}

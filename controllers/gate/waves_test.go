@@ -75,7 +75,7 @@ func TestProceedCounts(t *testing.T) {
 }
 
 // Flux may restore an older request from Git.
-func TestProceedIsLaterThanTheLastThatCounted(t *testing.T) {
+func TestProceedIsLaterThanLastCounted(t *testing.T) {
 	last := metav1.NewMicroTime(start.Add(time.Minute))
 	for after, counts := range map[time.Duration]bool{-time.Second: false, 0: false, time.Second: true} {
 		status := &v1alpha1.ReleaseStatus{Waves: &v1alpha1.WavesStatus{ProceededAt: &last}, Proceed: &v1alpha1.ProceedRequest{
@@ -87,7 +87,7 @@ func TestProceedIsLaterThanTheLastThatCounted(t *testing.T) {
 	}
 }
 
-func TestReasonsWhyAReleaseStops(t *testing.T) {
+func TestReasonsForStoppedRelease(t *testing.T) {
 	const proceed = "or until a user runs kubectl gate proceed production -n shop"
 	failed := func(name string) waves.Waiting {
 		return waves.Waiting{Key: app(name), Member: waves.Member{Phase: waves.Failed, Message: "path not found."}}
@@ -115,7 +115,7 @@ func TestReasonsWhyAReleaseStops(t *testing.T) {
 }
 
 // After a restart, the progress is read from the status.
-func TestProgressOfAReleaseIsInTheStatus(t *testing.T) {
+func TestStatusHasReleaseProgress(t *testing.T) {
 	g, failing := gateWithWaves("one", "two"), waves.Waiting{Key: app("a"), Member: waves.Member{Phase: waves.Failed, Message: "no"}}
 	members := map[target.Key]waves.Member{app("a"): {}, app("b"): {}}
 	for name, p := range map[string]waves.Progress{
@@ -173,7 +173,7 @@ func stoppedBy(reason, message, name string) *v1alpha1.Gate {
 }
 
 // The cause of a stop is announced once, although the message of a failed target changes each time Flux tries again.
-func TestEventsWhenAReleaseStopsAndContinues(t *testing.T) {
+func TestEventsWhenReleaseStopsAndContinues(t *testing.T) {
 	closed := stoppedBy("", "", "")
 	closed.Status.Conditions[0].Status = metav1.ConditionFalse
 	const isFailed, isInvalid = v1alpha1.WaveFailedReason, v1alpha1.InvalidWavesReason
@@ -204,7 +204,7 @@ func TestEventsWhenAReleaseStopsAndContinues(t *testing.T) {
 	}
 }
 
-func TestEventsOfADecisionOnWaves(t *testing.T) {
+func TestWaveEvents(t *testing.T) {
 	by := v1alpha1.ProceedRequest{Value: "v", RequestedBy: "alice", Message: "it is a flake"}
 	sizes := []int{2, 2, 1}
 	for name, tc := range map[string]struct {

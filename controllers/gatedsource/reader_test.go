@@ -46,7 +46,7 @@ func TestCombinedStateOfGates(t *testing.T) {
 	}
 }
 
-func TestFactsAboutASource(t *testing.T) {
+func TestSourceFacts(t *testing.T) {
 	const generation = 2
 	ready := func(status metav1.ConditionStatus, of int64) map[string]any {
 		return map[string]any{"type": "Ready", "status": string(status), "reason": "Test", "observedGeneration": of}

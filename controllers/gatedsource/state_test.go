@@ -32,7 +32,7 @@ type outcomes struct {
 	check time.Duration
 }
 
-func TestAGatedSourceReportsItsOutcomeToEachOfItsGates(t *testing.T) {
+func TestGatedSourceReportsOutcomeToEachGate(t *testing.T) {
 	gate := func(name string, stand verdict.Effect) verdict.Gate {
 		return verdict.Gate{Name: "shop/" + name, Effect: stand, Governs: true, Object: &v1alpha1.Gate{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: v1alpha1.GateSpec{Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{{Name: "first"}}}},

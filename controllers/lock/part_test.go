@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/lock"
 )
 
-func TestPartOfAGateInALock(t *testing.T) {
+func TestGateEntryInLock(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	refs := []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
 	locked, unlocked := lock.NewPart(true, refs...), lock.NewPart(false)

@@ -66,7 +66,7 @@ func fleetOfTwo(t *testing.T, r round) (*world, *v1alpha1.MachineCertificateRefr
 }
 
 // A failure is never lost, nothing is requested twice, and no other refresh begins after a failure.
-func TestACrashAtAnyWriteChangesNothing(t *testing.T) {
+func TestCrashAtAnyWriteIsRepaired(t *testing.T) {
 	for name, r := range rounds {
 		for how, after := range map[string]bool{"before": false, "after": true} {
 			t.Run(name+", "+how+" the write", func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestACrashAtAnyWriteChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAFailureIsInTheStatusBeforeItLeavesTheMachine(t *testing.T) {
+func TestFailureIsInStatusBeforeMachineIsCleared(t *testing.T) {
 	t.Parallel()
 	w, obj, both := fleetOfTwo(t, rounds["failed"])
 	seen := false
@@ -133,7 +133,7 @@ func TestAFailureIsInTheStatusBeforeItLeavesTheMachine(t *testing.T) {
 }
 
 // Another client writes the Machine between the read and the write.
-func TestAConcurrentChangeOfAMachineIsDecidedOnAgain(t *testing.T) {
+func TestConcurrentChangeOfMachineIsReconciledAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		round  string
 		change map[string]any
@@ -180,7 +180,7 @@ func TestAConcurrentChangeOfAMachineIsDecidedOnAgain(t *testing.T) {
 	}
 }
 
-func TestAMachineThatCannotBeWrittenDoesNotStopTheOthers(t *testing.T) {
+func TestUnwritableMachineStopsNoOther(t *testing.T) {
 	t.Parallel()
 	w, obj, both := fleetOfTwo(t, rounds["begin"])
 	w.before = func(write string) error {
@@ -197,7 +197,7 @@ func TestAMachineThatCannotBeWrittenDoesNotStopTheOthers(t *testing.T) {
 }
 
 // A pass ends even if a webhook undoes each write.
-func TestAWebhookThatUndoesWrites(t *testing.T) {
+func TestMutatingWebhookThatRevertsWrites(t *testing.T) {
 	for name, tc := range map[string]struct {
 		round string
 		undo  map[string]any

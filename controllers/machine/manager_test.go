@@ -59,7 +59,7 @@ func (w *world) startManager(r *Reconciler) *atomic.Int64 {
 }
 
 // The manager starts without config/machines. The controller works while its CRD is installed.
-func TestTheControllerWorksWhileItsDefinitionIsInstalled(t *testing.T) {
+func TestControllerWorksWhileCRDIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	install := func() {
 		t.Helper()

@@ -24,7 +24,7 @@ func request(w *world) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: w.Namespace}}
 }
 
-func TestARequestByAnotherManagerIsNotTouched(t *testing.T) {
+func TestRequestByAnotherManagerIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	theirs, ours := w.machine("a", 2*day), w.machine("b", 3*day)
@@ -65,7 +65,7 @@ func TestARequestByAnotherManagerIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRefreshed(t *testing.T) {
+func TestMachinesThatAreNotRefreshed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	busy, broken, fresh := w.machine("busy", day), w.machine("broken", day), w.machine("fresh", day)
@@ -95,7 +95,7 @@ func TestWhatIsNotRefreshed(t *testing.T) {
 	w.expectRequested(machines{busy}, "busy")
 }
 
-func TestARequestWithoutItsRecordIsWithdrawn(t *testing.T) {
+func TestRequestWithoutRecordIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.machine("a", day)
@@ -110,7 +110,7 @@ func TestARequestWithoutItsRecordIsWithdrawn(t *testing.T) {
 
 // Each of two MachineCertificateRefreshes ends only its own refreshes, and begins none in a cluster while the other one refreshes a Machine
 // there.
-func TestTwoOfOneCluster(t *testing.T) {
+func TestTwoRefreshesOfOneCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	both := machines{w.machine("a", 2*day), w.machine("b", 3*day)}
@@ -133,7 +133,7 @@ func TestTwoOfOneCluster(t *testing.T) {
 	w.expectRequested(both, "a")
 }
 
-func TestAnotherShardIsLeftAlone(t *testing.T) {
+func TestOtherShardIsUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := w.machine("a", day)
@@ -151,7 +151,7 @@ func TestAnotherShardIsLeftAlone(t *testing.T) {
 }
 
 // Nothing begins, and nothing is withdrawn, unless everything was read.
-func TestNothingIsWrittenOnAMachineUnlessEverythingWasRead(t *testing.T) {
+func TestNoMachineIsWrittenUnlessAllReadsSucceed(t *testing.T) {
 	for kind, funcs := range map[string]interceptor.Funcs{
 		"Machine": {List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if _, ok := list.(*metav1.PartialObjectMetadataList); ok {
@@ -194,7 +194,7 @@ func TestNothingIsWrittenOnAMachineUnlessEverythingWasRead(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsDeletedOrReplacedWhileItIsWrittenIsLeftAlone(t *testing.T) {
+func TestConcurrentlyReplacedMachineIsNotWritten(t *testing.T) {
 	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +218,7 @@ func TestAMachineThatIsDeletedOrReplacedWhileItIsWrittenIsLeftAlone(t *testing.T
 	}
 }
 
-func TestTheConditionReadySaysThatThereAreNoMachines(t *testing.T) {
+func TestReadyReportsMissingMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gate("nights", opened)
@@ -229,7 +229,7 @@ func TestTheConditionReadySaysThatThereAreNoMachines(t *testing.T) {
 }
 
 // A request to a Machine cannot be undone once the provider has begun, so changes after the Machines were read still count.
-func TestAChangeAfterTheMachinesWereReadCounts(t *testing.T) {
+func TestChangeAfterReadOfMachinesCounts(t *testing.T) {
 	for name, change := range map[string]func(*world, *v1alpha1.MachineCertificateRefresh){
 		"the gate closes": func(w *world, _ *v1alpha1.MachineCertificateRefresh) { w.gate("nights", closed) },
 		"the selector changes": func(w *world, obj *v1alpha1.MachineCertificateRefresh) {

@@ -22,7 +22,7 @@ const (
 	stopped = v1alpha1.RefreshCertsFailedReason
 )
 
-func TestMachinesAreRefreshedOneByOneWhileTheGateIsOpen(t *testing.T) {
+func TestMachinesAreRefreshedOneByOneWhileGateIsOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, second := w.machine("worker-1", 3*day), w.machine("worker-2", 4*day)
@@ -75,7 +75,7 @@ func TestMachinesAreRefreshedOneByOneWhileTheGateIsOpen(t *testing.T) {
 	w.expectQuiet(all...)
 }
 
-func TestAFailureStopsUntilSomethingChanges(t *testing.T) {
+func TestFailureStopsRefreshUntilChange(t *testing.T) {
 	for fault, tc := range map[string]struct {
 		steps   int
 		message string
@@ -143,7 +143,7 @@ func TestAFailureStopsUntilSomethingChanges(t *testing.T) {
 	}
 }
 
-func TestWhatTheProviderHasNotBegunIsWithdrawn(t *testing.T) {
+func TestUnstartedRefreshIsWithdrawn(t *testing.T) {
 	for name, do := range map[string]func(*world, *v1alpha1.MachineCertificateRefresh){
 		"the gate closes": func(w *world, _ *v1alpha1.MachineCertificateRefresh) { w.gate("nights", closed) },
 		"the gate is deleted": func(w *world, _ *v1alpha1.MachineCertificateRefresh) {
@@ -209,7 +209,7 @@ func TestWhatTheProviderHasNotBegunIsWithdrawn(t *testing.T) {
 	}
 }
 
-func TestWhenAClosedGateLetsCertificatesBeRefreshed(t *testing.T) {
+func TestRefreshWhileGateIsClosed(t *testing.T) {
 	certificates := func(policy v1alpha1.CertificatePolicy) func(*v1alpha1.Gate) {
 		return func(g *v1alpha1.Gate) { g.Spec.Certificates = &policy }
 	}
@@ -255,7 +255,7 @@ func TestWhenAClosedGateLetsCertificatesBeRefreshed(t *testing.T) {
 }
 
 // A refresh begins only while all Gates are open, except shortly before the expiry if a Gate is closed and has a safety margin.
-func TestARefreshBeginsOnlyWhileAllGatesAreOpen(t *testing.T) {
+func TestRefreshBeginsOnlyWhileAllGatesAreOpen(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate   func(*world)
 		reason string

@@ -23,7 +23,7 @@ func gate(version string) *v1alpha1.Gate {
 
 var key = client.ObjectKeyFromObject(gate(""))
 
-func TestVersionsOfAReconciledObject(t *testing.T) {
+func TestVersionsOfReconciledObject(t *testing.T) {
 	t.Parallel()
 	v := &Versions[types.NamespacedName]{}
 	check := func(behind, byOthers []string) {
@@ -50,7 +50,7 @@ func TestVersionsOfAReconciledObject(t *testing.T) {
 	check(nil, everything)
 }
 
-func TestAnOlderReadDoesNotHideALaterWrite(t *testing.T) {
+func TestOlderReadDoesNotHideLaterWrite(t *testing.T) {
 	t.Parallel()
 	v := &Versions[types.NamespacedName]{}
 	v.Reconciles(key, gate("10"))
@@ -65,7 +65,7 @@ func TestAnOlderReadDoesNotHideALaterWrite(t *testing.T) {
 	}
 }
 
-func TestVersionsOfAnObjectThatIsOnlyWritten(t *testing.T) {
+func TestVersionsOfWrittenObject(t *testing.T) {
 	t.Parallel()
 	v := &Versions[string]{}
 	check := func(version string, behind, own bool) {
@@ -117,7 +117,7 @@ func server(t *testing.T, objs ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...).WithStatusSubresource(objs...).Build()
 }
 
-func TestAReadIsNotOlderThanOurLastWrite(t *testing.T) {
+func TestReadIsNotOlderThanLastWrite(t *testing.T) {
 	t.Parallel()
 	api := server(t, gate("10"))
 	cache, caches := &lagging{api, gate("10")}, &evicted{}
@@ -238,7 +238,7 @@ func TestWriteStatus(t *testing.T) {
 	}
 }
 
-func TestAConflictThatStaysIsReturned(t *testing.T) {
+func TestPersistentConflictIsReturned(t *testing.T) {
 	t.Parallel()
 	api, writes := server(t, gate("")), 0
 	w := Writer[*v1alpha1.Gate]{Base: gate("1"), Live: api, Unchanged: func(_, _ *v1alpha1.Gate) bool { return true }, Client: interceptor.NewClient(api, interceptor.Funcs{

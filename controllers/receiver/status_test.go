@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 )
 
-func TestStatusOfAReceiver(t *testing.T) {
+func TestReceiverStatus(t *testing.T) {
 	refused := func(reason string) error { return fmt.Errorf("load: %w", endpoint.Refuse(reason, errors.New("wrong"))) }
 	for name, tc := range map[string]struct {
 		path string

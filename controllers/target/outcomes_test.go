@@ -61,7 +61,7 @@ func ruled(obj *target.Object, gates ...verdict.Gate) *Result {
 	return &Result{Result: summary.Result{Gates: gates, Ruling: verdict.Rule(verdict.Situation{Object: obj, Gates: gates, Definition: modern, Now: start})}}
 }
 
-func TestOutcomesForAGateWithModeAudit(t *testing.T) {
+func TestOutcomesForGateWithModeAudit(t *testing.T) {
 	audit := func(state v1alpha1.State) verdict.Gate {
 		return newGate("audit", state, v1alpha1.GateSpec{Mode: v1alpha1.ModeAudit, Certificates: &v1alpha1.CertificatePolicy{SafetyMargin: &v1alpha1.Duration{Duration: 10 * 24 * time.Hour}}})
 	}
@@ -102,7 +102,7 @@ func TestOutcomesForAGateWithModeAudit(t *testing.T) {
 	}
 }
 
-func TestPhasesOfATargetThatIsReleasedInWaves(t *testing.T) {
+func TestPhasesOfTargetReleasedInWaves(t *testing.T) {
 	inWaves := v1alpha1.GateSpec{Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{{Name: "one"}}}}
 	open, closed, other := newGate("a", v1alpha1.StateOpened, inWaves), newGate("a", v1alpha1.StateClosed, inWaves), newGate("b", v1alpha1.StateClosed, v1alpha1.GateSpec{})
 	ready := func(status string) *target.Object {

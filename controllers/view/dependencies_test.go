@@ -118,7 +118,7 @@ func TestUnreadableDependenciesAreNotReady(t *testing.T) {
 }
 
 // Expressions read the whole object and the Gate, both with their kinds.
-func TestExpressionsReadTheObjectAndTheGate(t *testing.T) {
+func TestExpressionsReadObjectAndGate(t *testing.T) {
 	g, r, m := dependent(v1alpha1.DependencyReference{
 		Kind: "Kustomization", Name: "stage", ReadyExpr: "dep.metadata.annotations['v'] == self.metadata.annotations['v'] && self.kind == 'Gate' && dep.kind == 'Kustomization'",
 	})

@@ -15,7 +15,7 @@ import (
 )
 
 // Reading ten thousand objects takes long, which is not a failure.
-func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
+func TestWaitForObjectsOfKind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fails, reads, want time.Duration
 		err                error
@@ -52,7 +52,7 @@ func TestHowLongToWaitForTheObjectsOfAKind(t *testing.T) {
 	}
 }
 
-func TestGatesAreFoundByWhatTheyWatch(t *testing.T) {
+func TestGatesAreFoundByDependency(t *testing.T) {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{DependsOn: []v1alpha1.DependencyReference{
 		{Kind: "Kustomization", Name: "staging"}, {Kind: "Deployment", Name: "web"}, {APIVersion: "helm.toolkit.fluxcd.io/v2beta1", Kind: "HelmRelease", Name: "canary", Namespace: "flagger"},
 	}}}

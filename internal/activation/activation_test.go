@@ -240,7 +240,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-func TestALeafIsTheFirstCertificate(t *testing.T) {
+func TestLeafIsFirstCertificate(t *testing.T) {
 	first, second := issue(0x0abc, -day, day), issue(2, -2*day, 2*day)
 	chain := bytes.Join([][]byte{first[PrivateKeyKey], first[CertKey], second[CertKey]}, nil)
 	leaf, err := leafOf(chain)
@@ -249,7 +249,7 @@ func TestALeafIsTheFirstCertificate(t *testing.T) {
 	}
 }
 
-func TestAPatchIsWholeAndConditional(t *testing.T) {
+func TestPatchIsCompleteAndConditional(t *testing.T) {
 	have := Secret{Data: map[string][]byte{CertKey: []byte("old"), "key.der": {1}}, Labels: map[string]string{"team": "shop"}}
 	want := Secret{Data: map[string][]byte{CertKey: []byte("new"), "keystore.p12": {2}}, Labels: map[string]string{"a": "b"}}
 	patch, err := Patch("42", have, want)

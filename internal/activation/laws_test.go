@@ -66,7 +66,7 @@ func drawLive(t *rapid.T) (live *Secret, foreign bool) {
 	}
 }
 
-func TestLawsOfADecision(t *testing.T) {
+func TestDecisionInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		staged := stagedSecret(drawData(t, "staged"))
 		live, foreign := drawLive(t)
@@ -135,7 +135,7 @@ func promoted(live *Secret, d Decision, staged *Secret) *Secret {
 
 // A history of issuances, people and crashes in which the gate is open: the
 // Secret that keeps what was in use before always has what was in use before.
-func TestLawsOfAHistory(t *testing.T) {
+func TestHistoryInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var staged, live, previous *Secret
 		// before is what previous has to have, nil if it is not known yet.
@@ -181,7 +181,7 @@ func TestLawsOfAHistory(t *testing.T) {
 
 // A merge patch has the same effect on data as the write that it stands for,
 // with all that there was before.
-func TestLawsOfAPatch(t *testing.T) {
+func TestPatchInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		have, want := Secret{Data: drawData(t, "have")}, Secret{Data: drawData(t, "want")}
 		raw, err := Patch("1", have, want)

@@ -1,6 +1,6 @@
 package activation
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgTargetIsStaged   = "Secret '%s' is the one that cert-manager writes: activate into another one than spec.secretName"
 	msgPreviousIsStaged = "Secret '%s' is the one that cert-manager writes, and would get the previous data: choose another spec.secretName"

@@ -40,7 +40,7 @@ func TestUnknownAnnotations(t *testing.T) {
 	}
 }
 
-func TestAnnotationsThatAreNotForManifests(t *testing.T) {
+func TestAnnotationsNotForManifests(t *testing.T) {
 	for key, want := range map[string]string{
 		"gating.toolkit.fluxcd.io/heldBy":    "only the controller writes it: remove it from the manifest",
 		"approve.gate.fluxcd.io/requestedBy": "only the API server writes it, with config/policies: remove it from the manifest",
@@ -59,7 +59,7 @@ func TestAnnotationsThatAreNotForManifests(t *testing.T) {
 	}
 }
 
-func TestAllAnnotationsOfTheAPIAreKnown(t *testing.T) {
+func TestAllAPIAnnotationsAreKnown(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../api/v1alpha1/annotations.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)

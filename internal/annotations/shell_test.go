@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/annotations"
 )
 
-func TestAShellTakesAQuotedTextAsOneWord(t *testing.T) {
+func TestQuotedTextIsOneShellWord(t *testing.T) {
 	for text, want := range map[string]string{
 		"main@sha1:2f5b9f5c": "main@sha1:2f5b9f5c", "release/v1.2,a+b%c:d_e-f@sha256:0": "release/v1.2,a+b%c:d_e-f@sha256:0", "": "''", "~": "'~'", "a=b": "'a=b'",
 		"main;reboot@sha1:b": "'main;reboot@sha1:b'", "$(id)": "'$(id)'", "`id`": "'`id`'", "it's": `'it'\''s'`, `a"b\c`: `'a"b\c'`, "a b\n&|<>*?[]{}!#~": "'a b\n&|<>*?[]{}!#~'", "é": "'é'",

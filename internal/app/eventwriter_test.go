@@ -90,7 +90,7 @@ func TestNoEventOfTenThousandIsLost(t *testing.T) {
 	}
 }
 
-func TestAnEventThatRepeatsItselfIsCounted(t *testing.T) {
+func TestRepeatedEventIsCounted(t *testing.T) {
 	sink := &eventsOnly{}
 	w := newTestWriter(sink)
 	for range 3 {
@@ -107,7 +107,7 @@ func TestAnEventThatRepeatsItselfIsCounted(t *testing.T) {
 	}
 }
 
-func TestAnEventIsTriedAgainAsLongAsThatMayHelp(t *testing.T) {
+func TestEventIsRetriedOnTransientErrors(t *testing.T) {
 	events := schema.GroupResource{Resource: "events"}
 	for name, tc := range map[string]struct {
 		answers []error
@@ -131,7 +131,7 @@ func TestAnEventIsTriedAgainAsLongAsThatMayHelp(t *testing.T) {
 }
 
 // The failures last for about seven minutes in one case, and for more than ten in the other.
-func TestAnEventWaitsForAServerThatIsAwayForMinutesButNotForEver(t *testing.T) {
+func TestEventRetryIsBounded(t *testing.T) {
 	for failures, written := range map[int]int{12: 1, 40: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &eventsOnly{answers: slices.Repeat([]error{errors.New("connection refused")}, failures)}
@@ -143,7 +143,7 @@ func TestAnEventWaitsForAServerThatIsAwayForMinutesButNotForEver(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsTriedAgainEndsWithTheProcess(t *testing.T) {
+func TestEventRetryEndsWithProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -27,7 +27,7 @@ func referencePage(t *testing.T, name string) string {
 	return string(page)
 }
 
-func TestThePageOfFlagsHasEachFlagOnceWithItsDefault(t *testing.T) {
+func TestFlagsPageListsEachFlagWithDefault(t *testing.T) {
 	main, err := os.ReadFile(filepath.Join("..", "..", "main.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestThePageOfFlagsHasEachFlagOnceWithItsDefault(t *testing.T) {
 	}
 }
 
-func TestThePageOfFlagsMarksTheFlagsOfFlux(t *testing.T) {
+func TestFlagsPageMarksFlagsOfFlux(t *testing.T) {
 	flux := flag.NewFlagSet("", flag.ContinueOnError)
 	for _, options := range []interface{ BindFlags(*flag.FlagSet) }{
 		&acl.Options{}, &runtimeclient.Options{}, &logger.Options{}, &leaderelection.Options{},

@@ -77,7 +77,7 @@ func ofOthers(t *testing.T) map[string]string {
 	return all
 }
 
-func TestThePageOfMetricsHasEachMetricOnceWithItsLabels(t *testing.T) {
+func TestMetricsPageListsEachMetricWithLabels(t *testing.T) {
 	shown := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [a-z]+ \\| ?([^|]*) \\|").FindAllStringSubmatch(referencePage(t, "metrics.md"), -1) {
 		if _, twice := shown[row[1]]; twice {
@@ -116,7 +116,7 @@ type dashboard struct {
 	}
 }
 
-func TestTheDashboardShowsMetricsThatExist(t *testing.T) {
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "monitoring", "dashboard.json"))
 	if err != nil {
 		t.Fatal(err)

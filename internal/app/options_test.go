@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestTheFlagsAreThoseOfFlux(t *testing.T) {
+func TestFlagsAreThoseOfFlux(t *testing.T) {
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	var o Options
 	o.BindFlags(fs)
@@ -55,7 +55,7 @@ func TestReferencesAcrossNamespacesAreAllowedOnlyByTheFlag(t *testing.T) {
 	}
 }
 
-func TestAShardSeesItsGatesAndEveryTarget(t *testing.T) {
+func TestShardCachesItsGatesAndAllTargets(t *testing.T) {
 	watch := runtimectrl.WatchOptions{AllNamespaces: true, LabelSelector: "sharding.fluxcd.io/shard=one"}
 	selector, err := runtimectrl.GetWatchSelector(watch)
 	if err != nil {

@@ -36,7 +36,7 @@ func serving(t testing.TB, change func(*v1alpha1.CalendarFeed), all ...client.Ob
 	return r, r.load("production")
 }
 
-func TestTheSameGatesHaveTheSameTagOnEveryReplicaAllDay(t *testing.T) {
+func TestETagIsEqualOnAllReplicas(t *testing.T) {
 	r, path := serving(t, nil, gateOf("web"), gateOf("shop", withHolidays))
 	r.watches.set("apps/days", 1, holidays)
 	other := newReplica(t, r.objects)
@@ -55,7 +55,7 @@ func TestTheSameGatesHaveTheSameTagOnEveryReplicaAllDay(t *testing.T) {
 	}
 }
 
-func TestAnEventKeepsItsNameAndBeginOnEachDay(t *testing.T) {
+func TestEventKeepsUIDAndStartEachDay(t *testing.T) {
 	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods = nil }
 	freeze := func(g *v1alpha1.Gate) {
 		from, until := metav1.NewTime(testNow.AddDate(0, 0, 2)), metav1.NewTime(testNow.AddDate(0, 0, 20))
@@ -136,7 +136,7 @@ func TestStampOfEventsIsLastChangeOfObjects(t *testing.T) {
 	}
 }
 
-func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
+func TestFeedHasExceptionsAndRequests(t *testing.T) {
 	start, end := "20:00", "21:00"
 	evening := &v1alpha1.GateException{
 		ObjectMeta: metav1.ObjectMeta{Name: "evening", Namespace: "apps", CreationTimestamp: metav1.NewTime(testNow)},
@@ -172,7 +172,7 @@ func TestExceptionsAndRequestsOfTheClusterCount(t *testing.T) {
 	}
 }
 
-func TestACalendarOfACalendarFollowsItsConfigMap(t *testing.T) {
+func TestFeedOfCalendarFollowsItsConfigMap(t *testing.T) {
 	r, path := serving(t, onlyOpened, gateOf("shop", withHolidays))
 	r.watches.set("apps/days", 1, holidays)
 	split := func() bool {
@@ -270,7 +270,7 @@ func TestCalendarReportsMissingGatesAndEvents(t *testing.T) {
 }
 
 // A gate whose windows come every minute costs only as much as the windows that are shown.
-func TestAGateThatChangesEveryMinuteIsCutOff(t *testing.T) {
+func TestGateChangingEveryMinuteIsTruncated(t *testing.T) {
 	busy := func(g *v1alpha1.Gate) {
 		schedule, duration := "*/2 * * * *", v1alpha1.Duration{Duration: time.Minute}
 		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "busy", Schedule: &schedule, Duration: &duration}}
@@ -282,7 +282,7 @@ func TestAGateThatChangesEveryMinuteIsCutOff(t *testing.T) {
 	}
 }
 
-func TestOurOwnReaderReadsTheCalendar(t *testing.T) {
+func TestFeedIsReadableByICalPackage(t *testing.T) {
 	r, path := serving(t, onlyClosed, gateOf("web"), gateOf("shop"))
 	events := r.shows(path)
 	text := strings.ReplaceAll(r.get(path).Body.String(), "TRANSP:TRANSPARENT", "TRANSP:OPAQUE")

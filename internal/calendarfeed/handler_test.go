@@ -77,7 +77,7 @@ func TestUnchangedCalendarIsNotModified(t *testing.T) {
 	}
 }
 
-func TestAnotherMethodIsRefusedAlikeOnAnyPath(t *testing.T) {
+func TestOtherMethodsAreRefusedEquallyOnAllPaths(t *testing.T) {
 	r, path := production(t)
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get", "BREW"} {
 		for _, p := range []string{path, "/calendar/unknown.ics"} {
@@ -89,7 +89,7 @@ func TestAnotherMethodIsRefusedAlikeOnAnyPath(t *testing.T) {
 	}
 }
 
-func TestAStrangerLearnsNothing(t *testing.T) {
+func TestUnknownPathRevealsNothing(t *testing.T) {
 	r, path := production(t)
 	hash := strings.TrimSuffix(strings.TrimPrefix(path, "/calendar/"), ".ics")
 	first := ""
@@ -113,7 +113,7 @@ func TestAStrangerLearnsNothing(t *testing.T) {
 	}
 }
 
-func TestTheMetricHasTheCodesByCalendarAndNoPaths(t *testing.T) {
+func TestMetricHasCodesByCalendarWithoutPaths(t *testing.T) {
 	r, path := production(t)
 	r.get(path)
 	r.get(path, "If-None-Match", "*")
@@ -138,7 +138,7 @@ func TestTheMetricHasTheCodesByCalendarAndNoPaths(t *testing.T) {
 	}
 }
 
-func TestThePathChangesWithTheTokenAndThePreviousOneWorksAWhile(t *testing.T) {
+func TestPreviousTokenKeepsWorkingForGracePeriod(t *testing.T) {
 	r, old := production(t)
 	secret := secretOf("production")
 	r.change(secret, func() { secret.Data = map[string][]byte{"token": []byte("t1"), "previousToken": []byte("t0")} })
@@ -157,7 +157,7 @@ func TestThePathChangesWithTheTokenAndThePreviousOneWorksAWhile(t *testing.T) {
 	}
 }
 
-func TestACalendarIsGoneWithItsSecretItsTokenOrItself(t *testing.T) {
+func TestCalendarIsGoneWithoutObjectSecretOrToken(t *testing.T) {
 	for name, lose := range map[string]func(r *replica) (refused bool){
 		"without the Secret": func(r *replica) bool {
 			return r.objects.Delete(r.Context(), secretOf("production")) == nil && r.refused()
@@ -214,7 +214,7 @@ func TestSuspendedCalendarKeepsClientCopies(t *testing.T) {
 	}
 }
 
-func TestACalendarThatChoosesNothingOrTooMuchIsRefused(t *testing.T) {
+func TestCalendarWithInvalidSelectionIsRefused(t *testing.T) {
 	r := newReplica(t, newObjects(t, secretOf("a", "token", "t")))
 	for name, change := range map[string]func(*v1alpha1.CalendarFeed){
 		"neither": func(c *v1alpha1.CalendarFeed) { c.Spec.Selector = nil },
@@ -248,7 +248,7 @@ func TestRateLimitIsPerCalendar(t *testing.T) {
 	}
 }
 
-func TestAPollReadsNothingAndComputesNothing(t *testing.T) {
+func TestCachedPollReadsAndComputesNothing(t *testing.T) {
 	r, path := production(t)
 	r.get(path)
 	lists, secrets := r.objects.lists, r.objects.secrets
@@ -270,7 +270,7 @@ func TestAPollReadsNothingAndComputesNothing(t *testing.T) {
 	}
 }
 
-func TestManyReadersAtOnceGetTheSame(t *testing.T) {
+func TestConcurrentReadersGetSameFeed(t *testing.T) {
 	r, path := production(t)
 	var group sync.WaitGroup
 	bodies := make([]string, 64)

@@ -45,7 +45,7 @@ func first(t *testing.T, conn net.Conn) string {
 	return strings.TrimSpace(line)
 }
 
-func TestTheServerHasAllBounds(t *testing.T) {
+func TestServerHasAllTimeouts(t *testing.T) {
 	s := newServer(nil)
 	if s.ReadHeaderTimeout != headerTimeout || s.ReadTimeout != headerTimeout || s.WriteTimeout != writeTimeout || s.IdleTimeout != idleTimeout || s.MaxHeaderBytes != maxHeaderBytes {
 		t.Errorf("got %+v", s)
@@ -55,7 +55,7 @@ func TestTheServerHasAllBounds(t *testing.T) {
 	}
 }
 
-func TestRequestsThatNoProgramSendsAreCutOff(t *testing.T) {
+func TestSlowRequestsAreDisconnected(t *testing.T) {
 	dial, path := listening(t, func(*http.Server) {})
 	for name, tc := range map[string]struct{ request, want string }{
 		"one that is good":            {"GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 200 OK"},
@@ -85,7 +85,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 	}
 }
 
-func TestTheServerEndsWithTheProcessAndItsWatchesToo(t *testing.T) {
+func TestServerAndWatchesEndWithProcess(t *testing.T) {
 	r, _ := serving(t, nil, gateOf("shop", withHolidays))
 	r.watches.set("apps/days", 1, holidays)
 	r.get(r.load("production"))

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestTheKindsOfAControllerAreThoseOfItsFlag(t *testing.T) {
+func TestKindsOfControllerAreReadFromFlag(t *testing.T) {
 	for change, want := range map[string][]string{
 		"": nil,
 		"--enable-leader-election] -> --suspend-kinds=batch/CronJob, \"--suspend-kinds=a.b/C=spec.d,e.f/G\"]": {"batch/CronJob", "a.b/C=spec.d", "e.f/G"},
@@ -49,7 +49,7 @@ func added(t *testing.T, values ...string) (resources []suspendkinds.Resource) {
 	return resources
 }
 
-func TestAKindThatThePoliciesLackIsFound(t *testing.T) {
+func TestKindMissingFromPoliciesIsFound(t *testing.T) {
 	resources := added(t, "batch/CronJob", "apps/Deployment=spec.paused", "example.org/Absent")
 	installedKinds := map[string]string{"CronJob.batch": "cronjobs.batch", "Deployment.apps": "deployments.apps"}
 	finds(t, check.Added(nil, installedKinds))

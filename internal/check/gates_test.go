@@ -39,7 +39,7 @@ func TestGateThatDiffersFromItsSpecIsFound(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
+func TestAmbiguousScheduleIsFound(t *testing.T) {
 	cron := func(schedule string) []v1alpha1.Period {
 		return []v1alpha1.Period{{Name: "sundays", Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Hour}}}
 	}
@@ -56,7 +56,7 @@ func TestAScheduleThatIsEasilyMisreadIsFound(t *testing.T) {
 		"warning GateException flux-system/hotfix: open period 'sundays': '0 2 1-7 * SUN' starts on each day")
 }
 
-func TestAGateThatMatchesNothingIsFound(t *testing.T) {
+func TestGateMatchingNothingIsFound(t *testing.T) {
 	none, some, unnamed, unknown := gate("none", "apps"), gate("some", "apps"), gate("unnamed"), gate("unknown", "apps")
 	none.Status.Targets, unnamed.Status.Targets = &v1alpha1.TargetStatus{}, &v1alpha1.TargetStatus{}
 	some.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 1}}
@@ -66,7 +66,7 @@ func TestAGateThatMatchesNothingIsFound(t *testing.T) {
 }
 
 // There is no finding for Gates whose current spec the controller has counted.
-func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T) {
+func TestSelectorMatchingMoreThanCountedIsFound(t *testing.T) {
 	var objects []*unstructured.Unstructured
 	for i := range 40 {
 		objects = append(objects, kustomization(t, fmt.Sprintf("apps-%d", i), "}"))
@@ -88,7 +88,7 @@ func TestASelectorThatMatchesMoreThanTheControllerHasCountedIsFound(t *testing.T
 		"warning Gate flux-system/suspended: spec.targets[0] selects 40 objects", "warning Gate flux-system/new: spec.targets[0] selects 40 objects, and the gate governs 40 targets instead of 0")
 }
 
-func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
+func TestGateHoldingOwnSourceIsFound(t *testing.T) {
 	labels := map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 	source := v1alpha1.TargetReference{Kind: "GitRepository", Name: "repo", Namespace: "sources"}
 	known := applier.Objects{
@@ -128,7 +128,7 @@ func TestAGateThatHoldsItsOwnSourceIsFound(t *testing.T) {
 // ownNamespace permits no references to other namespaces.
 var ownNamespace = verdict.Scope{Reaches: check.Reach([]check.Controller{{}})}
 
-func TestAGateHoldsNoSourceOutOfReach(t *testing.T) {
+func TestSourceOutOfReachIsNotHeld(t *testing.T) {
 	g := gate("production")
 	g.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "gates", "kustomize.toolkit.fluxcd.io/namespace": "elsewhere"}
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*", Namespace: "*"}}
@@ -175,7 +175,7 @@ func TestSkewIsLowerBound(t *testing.T) {
 	}
 }
 
-func TestGatesThatContradictAreFound(t *testing.T) {
+func TestConflictingGatesAreFound(t *testing.T) {
 	apps, web := kustomization(t, "apps", "}"), kustomization(t, "web", ", annotations: {gating.toolkit.fluxcd.io/gates: nights}}")
 	mornings, nights := daily(gate("mornings", "apps"), "06:00", "09:00"), daily(gate("nights", "apps"), "22:00", "05:00")
 	early, byHand := daily(gate("early", "apps"), "04:00", "05:00"), gate("by-hand", "apps")
@@ -222,7 +222,7 @@ func TestGatesThatContradictAreFound(t *testing.T) {
 	}
 }
 
-func TestClocksThatAreApartAreFound(t *testing.T) {
+func TestClockSkewIsFound(t *testing.T) {
 	differ := with(v1alpha1.OpenedCondition, metav1.ConditionFalse, "OutsideOpenPeriods", "Gate closed, the clocks of the controller and of the API server differ")
 	for name, tc := range map[string]struct {
 		before, after time.Duration

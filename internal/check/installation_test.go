@@ -47,7 +47,7 @@ func published(t *testing.T, change func(kind string, schema map[string]any)) []
 	return raw
 }
 
-func TestDefinitionsOfAnotherReleaseAreFound(t *testing.T) {
+func TestCRDsOfAnotherReleaseAreFound(t *testing.T) {
 	finds(t, check.Definitions(published(t, func(string, map[string]any) {})))
 	finds(t, check.Definitions(nil), "error CustomResourceDefinitions: the API server does not serve gating.toolkit.fluxcd.io/v1alpha1")
 	finds(t, check.Definitions([]byte("<html>")), "warning CustomResourceDefinitions: their OpenAPI document cannot be read")
@@ -114,7 +114,7 @@ status: {readyReplicas: 2}`
 	return check.ControllerOf(object(t, manifest))
 }
 
-func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
+func TestStoppedControllerIsFound(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change, version string
 		want            []string
@@ -142,7 +142,7 @@ func TestAControllerThatDoesNotRunIsFound(t *testing.T) {
 	finds(t, check.Controllers(nil, "v0.1.0", true), "warning Deployment gating-controller: no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere")
 }
 
-func TestASignOfLifeIsALeaseOrGatesThatAreDecided(t *testing.T) {
+func TestLeaseOrDecidedGatesProveController(t *testing.T) {
 	decided := gate("decided")
 	decided.Status.Conditions = []metav1.Condition{{Type: "Opened"}}
 	next, edited, suspended := decided, decided, gate("suspended")
@@ -209,7 +209,7 @@ func without(all check.Admission, kind, name string) check.Admission {
 }
 
 // The check knows all policies in config: it reports each one that is missing.
-func TestEachPolicyIsMissed(t *testing.T) {
+func TestMissingPoliciesAreFound(t *testing.T) {
 	controllers := []check.Controller{deployment(t, "")}
 	older := slices.DeleteFunc(installed(t, "policies", "policies-1.30"), func(u unstructured.Unstructured) bool {
 		return strings.HasPrefix(u.GetKind(), "Mutating") || slices.Contains([]string{"gate-exception-stamp", "gated-source-stamp", "gate-approval"}, u.GetName())
@@ -232,7 +232,7 @@ func TestEachPolicyIsMissed(t *testing.T) {
 	}
 }
 
-func TestPoliciesThatDoNotDoTheirWorkAreFound(t *testing.T) {
+func TestIneffectivePoliciesAreFound(t *testing.T) {
 	asks := gate("production")
 	asks.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}}
 	elsewhere := check.ControllerOf(object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: flux-system, name: ours}, spec: {template: {spec: {serviceAccountName: gating-controller}}}}"))
@@ -256,7 +256,7 @@ func TestPoliciesThatDoNotDoTheirWorkAreFound(t *testing.T) {
 	finds(t, check.Lock(installed(t, "lock"), false, nil), "error CustomResourceDefinition gatelocks: it is missing")
 }
 
-func TestTheKindsThatGatesHoldAreNamed(t *testing.T) {
+func TestHeldKindsAreListed(t *testing.T) {
 	var all []string
 	for _, a := range target.All() {
 		all = append(all, a.GroupKind().String())
@@ -279,7 +279,7 @@ func TestPermissionsAreReportedOncePerCommand(t *testing.T) {
 	finds(t, check.Permissions(nil, "flux-system"))
 }
 
-func TestTheWorstFindingIsFirst(t *testing.T) {
+func TestWorstFindingIsFirst(t *testing.T) {
 	found := []check.Finding{{check.Note, "a", "", ""}, {check.Error, "b", "", ""}, {check.Warning, "c", "", ""}, {check.Error, "d", "", ""}}
 	check.Sort(found)
 	finds(t, found, "error b", "error d", "warning c", "note a")

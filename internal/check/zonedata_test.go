@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/check"
 )
 
-func TestTimeZoneDataThatIsOldOrDiffersIsFound(t *testing.T) {
+func TestOldOrDifferentTimeZoneDataIsFound(t *testing.T) {
 	const id = "gating-controller-leader-election"
 	labeled := func(name, version string, renewed time.Time) unstructured.Unstructured {
 		l := lease(t, name, "pod-1", renewed)

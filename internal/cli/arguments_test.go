@@ -9,7 +9,7 @@ import (
 )
 
 // Without a cluster, an accepted argument results in an error about the cluster.
-func TestEveryCommandReadsNamesAlike(t *testing.T) {
+func TestAllCommandsParseNamesEqually(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	const server = " --server http://127.0.0.1:1"
 	for line, want := range map[string]string{

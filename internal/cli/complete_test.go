@@ -35,7 +35,7 @@ func runAs(t *testing.T, line string) (string, int) {
 	return out.String(), code
 }
 
-func TestCompletionWithoutACluster(t *testing.T) {
+func TestCompletionWithoutCluster(t *testing.T) {
 	formats := strings.Join(genericclioptions.NewPrintFlags("").AllowedFormats(), "\n") + "\n"
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestContextsAreCompletedFromTheKubeconfig(t *testing.T) {
 }
 
 // A cluster that accepts connections but never responds.
-func TestTheCompletionOfAKindDoesNotWaitForASlowCluster(t *testing.T) {
+func TestKindCompletionDoesNotWaitForSlowCluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestKindsAreCompletedBeforeNames(t *testing.T) {
 	}
 }
 
-func TestTextsNameThePluginOfFlux(t *testing.T) {
+func TestTextsNameFluxPlugin(t *testing.T) {
 	for _, line := range []string{"/home/me/.fluxcd/plugins/flux-gate", "flux-gate.exe"} {
 		for _, command := range []string{" --help", " open --help", " exception --help", " check --help", " approve --help"} {
 			got, code := runAs(t, line+command)
@@ -134,7 +134,7 @@ func TestTextsNameThePluginOfFlux(t *testing.T) {
 	}
 }
 
-func TestTheCommandsOfK9sExist(t *testing.T) {
+func TestK9sCommandsExist(t *testing.T) {
 	raw, err := os.ReadFile("../../config/k9s/plugins.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func TestDiffRefusesWrongArguments(t *testing.T) {
 	}
 }
 
-func TestDiffHasTheZoneThatIsNamedAndAnEnd(t *testing.T) {
+func TestDiffUsesNamedZoneAndEnd(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	old, changed := sides(t, nights, strings.Replace(nights, "22:00", "23:00", 1))
 	for line, want := range map[string]string{

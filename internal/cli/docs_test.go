@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-func TestTheGuidesShowWhatPreviewAndDiffPrint(t *testing.T) {
+func TestGuidesShowOutputOfPreviewAndDiff(t *testing.T) {
 	for page, atLeast := range map[string]int{
 		"guides/certificates.md": 1, "guides/company-freeze.md": 1, "guides/exceptions.md": 2, "guides/from-flux-suspend.md": 1, "guides/hotfix-in-a-freeze.md": 1, "guides/nights-and-weekends.md": 1,
 	} {
@@ -25,7 +25,7 @@ func TestTheGuidesShowWhatPreviewAndDiffPrint(t *testing.T) {
 // lineEnds matches the blanks at the ends of lines, from empty cells in the last column.
 var lineEnds = regexp.MustCompile(`(?m) +$`)
 
-func TestThePageOnTheFirstGateShowsWhatPreviewPrints(t *testing.T) {
+func TestFirstGatePageShowsPreviewOutput(t *testing.T) {
 	showsWhatPreviewPrints(t, "start/first-gate.md", 1)
 }
 
@@ -59,7 +59,7 @@ func showsWhatPreviewPrints(t *testing.T, name string, atLeast int) {
 	}
 }
 
-func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
+func TestStabilityPageNamesReportVersion(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "stability.md"))
 	if err != nil || !bytes.Contains(page, []byte("`"+term.ReportsVersion+"`")) {
 		t.Errorf("it does not name %s, %v", term.ReportsVersion, err)
@@ -67,7 +67,7 @@ func TestThePageOnStabilityNamesTheVersionOfReports(t *testing.T) {
 }
 
 // The command on the page prints the file below it, without a cluster.
-func TestThePageOnHotfixesHasTheCommandThatWritesItsFile(t *testing.T) {
+func TestHotfixPageHasCommandThatWritesItsFile(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "hotfix-in-a-freeze.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func parses(t *testing.T, where, line string) {
 	}
 }
 
-func TestTheExamplesOfEachCommandExist(t *testing.T) {
+func TestExamplesOfEachCommandParse(t *testing.T) {
 	n := 0
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {
@@ -54,7 +54,7 @@ func TestTheExamplesOfEachCommandExist(t *testing.T) {
 	}
 }
 
-func TestTheCommandsOfTheDocsExist(t *testing.T) {
+func TestDocumentedCommandsExist(t *testing.T) {
 	n := 0
 	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

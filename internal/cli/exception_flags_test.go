@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-func TestFlagsOfExceptionThatDoNotGoTogetherAreRefused(t *testing.T) {
+func TestExceptionRefusesConflictingFlags(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"exception", "error: name a gate"},
 		{"exception a b", "error: name a gate, not 2"},

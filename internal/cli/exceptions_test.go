@@ -49,7 +49,7 @@ func opens(t *testing.T, out, gate string) (open []string) {
 // noon is the hour of hotfix in UTC: 12:00 to 13:00 in Oslo, the zone of the Gate.
 var noon = []string{"11:00-12:00 Exception hotfix"}
 
-func TestPreviewCountsAnExceptionWhereverItIs(t *testing.T) {
+func TestPreviewCountsExceptionsInAnyFile(t *testing.T) {
 	list := "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateExceptionList\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(hotfix), "\n", "\n  ")
 	for name, files := range map[string][]string{
 		"after its gate":                   {nights + "---" + hotfix},
@@ -89,7 +89,7 @@ func executeFiles(t *testing.T, manifests []string, args ...string) (code int, o
 	return code, stdout.String(), strings.ReplaceAll(stderr.String(), dir+"/", "")
 }
 
-func TestPreviewOfTheOtherFieldsOfExceptions(t *testing.T) {
+func TestPreviewOfOtherExceptionFields(t *testing.T) {
 	weekend := []string{"-o", "json", "--from", "2026-11-27T12:00:00Z", "--until", "2026-11-29T12:00:00Z"}
 	exception := func(spec string) string {
 		return `
@@ -127,7 +127,7 @@ spec: {gateRef: {name: production}, validFrom: "2026-11-27T00:00:00Z", validUnti
 	}
 }
 
-func TestTheNamespaceOfAnExceptionDefaultsAsThatOfAGate(t *testing.T) {
+func TestExceptionNamespaceDefaultsLikeGateNamespace(t *testing.T) {
 	bare := strings.NewReplacer(", namespace: flux-system", "").Replace
 	code, out, errOut := execute(t, bare(nights)+"---"+bare(hotfix), append(tuesday, "-n", "apps")...)
 	if code != 0 || errOut != "" {
@@ -143,7 +143,7 @@ func TestTheNamespaceOfAnExceptionDefaultsAsThatOfAGate(t *testing.T) {
 	}
 }
 
-func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
+func TestPreviewReportsAllErrorsOfException(t *testing.T) {
 	head := "gates.yaml: flux-system/hotfix: "
 	for _, test := range []struct{ name, from, to, want string }{
 		{"unknown default", "timeZone: Europe/Oslo", "timeZone: Europe/Oslo\n  default: open", head + `spec.default: Unsupported value: "open"`},
@@ -172,7 +172,7 @@ func TestPreviewNamesEveryFaultOfAnException(t *testing.T) {
 	}
 }
 
-func TestPreviewReportsAllFaultsOfGatesAndExceptions(t *testing.T) {
+func TestPreviewReportsAllErrorsOfGatesAndExceptions(t *testing.T) {
 	bad := strings.NewReplacer("timeZone: Europe/Oslo", "timeZone: Europe/Oslo\n  default: open", `"12:00"`, "24:01").Replace(hotfix)
 	code, out, errOut := executeFiles(t, []string{bad, strings.Replace(nights, "Europe/Oslo", "Nowhere", 1)}, tuesday...)
 	for _, want := range []string{"0.yaml: flux-system/hotfix: spec.default", "0.yaml: flux-system/hotfix: spec.openPeriods[0].start", "1.yaml: flux-system/production: spec.timeZone"} {
@@ -185,7 +185,7 @@ func TestPreviewReportsAllFaultsOfGatesAndExceptions(t *testing.T) {
 	}
 }
 
-func TestOverlappingExceptionsAreAWarning(t *testing.T) {
+func TestOverlappingExceptionsCauseWarning(t *testing.T) {
 	named := func(name, created, window, until string) string {
 		return strings.NewReplacer("name: hotfix", "name: "+name+created, `start: "12:00", end: "13:00"`, window, "2026-11-25T00", until).Replace(hotfix)
 	}
@@ -238,7 +238,7 @@ func TestOverlappingExceptionsAreAWarning(t *testing.T) {
 	}
 }
 
-func TestPreviewTakesExceptionsForApproved(t *testing.T) {
+func TestPreviewAssumesApprovedExceptions(t *testing.T) {
 	asks := strings.Replace(nights, "spec:\n", "spec:\n  approvals: {exceptions: {required: 2}}\n", 1)
 	want := "warning: gates.yaml: flux-system/production: spec.approvals: the exceptions of the gate need approval (required: 2), the preview treats them as approved\n"
 	code, out, errOut := execute(t, asks+"---"+hotfix, tuesday...)
@@ -259,7 +259,7 @@ func TestPreviewTakesExceptionsForApproved(t *testing.T) {
 	}
 }
 
-func TestAnExceptionThatIsOverHasNoEffect(t *testing.T) {
+func TestExpiredExceptionHasNoEffect(t *testing.T) {
 	manifest := strings.Replace(nights, "spec:\n", "spec:\n  approvals: {exceptions: {required: 2}}\n", 1) + "---" + hotfix + "---" + strings.Replace(hotfix, "name: hotfix", "name: other", 1)
 	code, out, errOut := execute(t, manifest, "-o", "json", "--from", "2026-11-25T00:00:00Z", "--until", "2026-11-26T00:00:00Z")
 	want := "warning: gates.yaml: flux-system/hotfix: spec.validUntil: the exception is already over\n"

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-func TestPreviewRefusesALeadThatTakesTooLong(t *testing.T) {
+func TestPreviewRefusesExpensiveLead(t *testing.T) {
 	periods := ""
 	for i := range 100 {
 		periods += fmt.Sprintf("  - {name: p%d, schedule: '*/2 * * * *', duration: 1m}\n", i)

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
+func TestPreviewRefusesConflictingFlags(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	for _, tc := range []struct{ args, want string }{
 		{"-o json --state opened", "error: --state is for -o ics"},
@@ -31,7 +31,7 @@ func TestPreviewRefusesFlagsThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-func TestEveryFormatOfAPreviewHasTheGate(t *testing.T) {
+func TestEachPreviewFormatNamesGate(t *testing.T) {
 	for format, want := range map[string]string{
 		"": "flux-system/production   2026-11-21T22:00:00+01:00", "json": `"namespace": "flux-system"`, "yaml": "kind: GateTimelineList\n",
 		"ics": "SUMMARY:production: opened (open period nights)\r\n", "svg": "<title>flux-system/production is opened from Sat 2026-11-21 22:00 CET until ",
@@ -43,7 +43,7 @@ func TestEveryFormatOfAPreviewHasTheGate(t *testing.T) {
 	}
 }
 
-func TestAPreviewIsInUTCUnlessAZoneIsNamedAndEndsAfterDays(t *testing.T) {
+func TestPreviewDefaultsToUTCAndEndsAfterDays(t *testing.T) {
 	for args, want := range map[string]string{
 		"--days 1":                                "2026-11-22T04:00:00Z   2026-11-22T12:00:00Z   closed",
 		"--days 1 --timezone Europe/Oslo":         "2026-11-22T05:00:00+01:00   2026-11-22T13:00:00+01:00   closed",

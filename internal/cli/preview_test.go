@@ -39,7 +39,7 @@ spec:
   - {name: nights, daysOfWeek: [Friday, Saturday], start: "22:00", end: "05:00"}
 `
 
-func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
+func TestPreviewPrintsJSONForPullRequests(t *testing.T) {
 	code, out, errOut := execute(t, nights, "-o", "json", "--from", "2026-11-21T01:00:00+01:00", "--until", "2026-11-21T22:00:00Z")
 	want := `{
     "apiVersion": "cli.gating.toolkit.fluxcd.io/v1alpha1",
@@ -86,7 +86,7 @@ func TestPreviewPrintsTheJSONThatPullRequestsCarry(t *testing.T) {
 	}
 }
 
-func TestPreviewOfAClosePeriodOfEveryHourHasNoGapWhenClocksAreSetBack(t *testing.T) {
+func TestHourlyClosePeriodHasNoGapWhenClocksAreSetBack(t *testing.T) {
 	for schedule, closed := range map[string]bool{
 		`"* * * * *", duration: 1m`: true, `"0 * * * *", duration: 1h`: true, `"*/30 * * * *", duration: 30m`: true,
 		`"* 0-23 * * *", duration: 1m`: false,
@@ -102,7 +102,7 @@ func TestPreviewOfAClosePeriodOfEveryHourHasNoGapWhenClocksAreSetBack(t *testing
 	}
 }
 
-func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *testing.T) {
+func TestPreviewKeepsOrderOfDocumentsAndSkipsOtherKinds(t *testing.T) {
 	manifest := strings.ReplaceAll(nights, "production", "zulu") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n---\n" + nights +
 		"---\n- op: remove\n  path: /spec\n---\n\n---\napiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateList\nitems:\n- apiVersion: gating.toolkit.fluxcd.io/v1alpha1\n  kind: Gate\n  metadata: {name: listed}\n  spec: {default: opened}\n"
 	code, out, errOut := execute(t, manifest, "-o", "json", "--namespace", "apps")
@@ -118,7 +118,7 @@ func TestPreviewOfSeveralDocumentsKeepsTheirOrderAndPassesOtherKindsOver(t *test
 	}
 }
 
-func TestPreviewCountsTheRequestsInAnnotations(t *testing.T) {
+func TestPreviewCountsRequestsInAnnotations(t *testing.T) {
 	manifest := strings.Replace(nights, "namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-24T10:00:00Z"}}`, 1)
 	manifest = strings.Replace(manifest, "spec:\n", "spec:\n  window: 1h\n", 1)
 	code, out, errOut := execute(t, manifest, "--from", "2026-11-24T00:00:00Z", "--until", "2026-11-25T00:00:00Z")
@@ -132,7 +132,7 @@ flux-system/production   2026-11-24T11:00:00Z   2026-11-25T00:00:00Z   closed   
 	}
 }
 
-func TestPreviewCountsTheWindowOfARequest(t *testing.T) {
+func TestPreviewCountsWindowOfRequest(t *testing.T) {
 	for value, until := range map[string]string{
 		"2026-11-24T10:00:00Z/30m": "2026-11-24T10:30:00Z",
 		"2026-11-24T10:00:00Z/3h":  "2026-11-24T11:00:00Z", // spec.window is an hour
@@ -149,7 +149,7 @@ flux-system/production   ` + until
 	}
 }
 
-func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
+func TestPreviewPrintsOneErrorPerLine(t *testing.T) {
 	head := "gates.yaml: flux-system/production: "
 	for _, test := range []struct{ name, from, to, want string }{
 		{"unknown zone", "Europe/Oslo", "Europe/Olso", head + `spec.timeZone: Invalid value: "Europe/Olso": unknown time zone, use a name of the IANA database such as Europe/Oslo or UTC`},
@@ -176,7 +176,7 @@ func TestPreviewNamesEveryFaultOnALineOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestPreviewReportsAllFaultsOfAllDocuments(t *testing.T) {
+func TestPreviewReportsAllErrorsOfAllDocuments(t *testing.T) {
 	bad := strings.NewReplacer("Europe/Oslo", "Nowhere", "22:00", "24:01").Replace(nights)
 	code, _, errOut := execute(t, bad+"---"+nights+"---"+strings.ReplaceAll(bad, "production", "staging"))
 	if code != term.ExitError || strings.Count(errOut, "\n") != 5 ||
@@ -228,7 +228,7 @@ func TestPreviewAssumesReadyDependenciesAndWarns(t *testing.T) {
 	}
 }
 
-func TestPreviewWarnsOfRequestsThatWaitForApproval(t *testing.T) {
+func TestPreviewWarnsAboutUnapprovedRequests(t *testing.T) {
 	asks := strings.NewReplacer("namespace: flux-system}", `namespace: flux-system, annotations: {open.gate.fluxcd.io/requestedAt: "2026-11-21T00:00:00Z"}}`,
 		"default: closed", "default: closed\n  approvals: {openRequests: {required: 1}}").Replace(nights)
 	args := []string{"-o", "json", "--from", "2026-11-21T00:00:00Z", "--until", "2026-11-22T00:00:00Z"}
@@ -241,14 +241,14 @@ func TestPreviewWarnsOfRequestsThatWaitForApproval(t *testing.T) {
 	}
 }
 
-func TestPreviewRefusesAnExpressionThatIsNoCEL(t *testing.T) {
+func TestPreviewRefusesInvalidCEL(t *testing.T) {
 	code, _, errOut := execute(t, nights+"  dependsOn:\n  - {kind: Kustomization, name: staging, readyExpr: \"dep.status =\"}\n")
 	if code != 2 || strings.Count(errOut, "\n") != 1 || !strings.HasPrefix(errOut, "gates.yaml: flux-system/production: spec.dependsOn[0].readyExpr: ") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 }
 
-func TestPreviewAndDiffWarnAboutDaysOfMonthThatCronAddsToDaysOfWeek(t *testing.T) {
+func TestPreviewAndDiffWarnAboutCronDaysOfMonthAndWeek(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	const schedule = "{name: sundays, schedule: \"0 2 1-7 * SUN\", duration: 3h}"
 	ambiguous := nights + "  closePeriods:\n  - " + schedule + "\n"

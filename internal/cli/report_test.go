@@ -21,7 +21,7 @@ func timelinesIn(t *testing.T, out string) []plan.GateTimeline {
 	return termtest.DecodeItems[plan.GateTimeline](t, out, "GateTimeline")
 }
 
-func TestVersionPrintsAListOfItsKind(t *testing.T) {
+func TestVersionReportIsList(t *testing.T) {
 	var out bytes.Buffer
 	code := run([]string{"version", "--client", "-o", "json"}, nil, &out, &out, now)
 	if items := termtest.DecodeItems[see.Versions](t, out.String(), term.VersionReport); code != 0 || len(items) != 1 || items[0].Client.TimeZoneData != tz.Version() {
@@ -29,7 +29,7 @@ func TestVersionPrintsAListOfItsKind(t *testing.T) {
 	}
 }
 
-func TestThePageOnTheCommandsHasTheKindOfEachReport(t *testing.T) {
+func TestCLIPageListsKindOfEachReport(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "cli.md"))
 	if err != nil || !strings.Contains(string(page), Reports()) {
 		t.Errorf("%v: run make generate, the page lacks\n%s", err, Reports())
@@ -43,7 +43,7 @@ func TestThePageOnTheCommandsHasTheKindOfEachReport(t *testing.T) {
 	}
 }
 
-func TestAReportHasNoName(t *testing.T) {
+func TestReportHasNoName(t *testing.T) {
 	code, out, errOut := execute(t, nights, "-o", "name")
 	if want := "error: -o name: a report has no name, use json\n"; code != term.ExitError || out != "" || errOut != want {
 		t.Errorf("exit %d: %s%s", code, out, errOut)

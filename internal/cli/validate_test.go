@@ -88,7 +88,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 	}
 }
 
-func TestValidateReportsAllErrorsOfAFileAtOnce(t *testing.T) {
+func TestValidateReportsAllErrorsOfFile(t *testing.T) {
 	code, _, errOut := validateText(manifest("Gate", "a", `{default: ajar, suspend: "no", interval: 1s, foo: bar, openPeriods: [{name: w, start: "25:00", end: "09:00"}, {start: "08:00", end: 9}]}`) +
 		manifest("GateReceiver", "b", "{type: generic, secretRef: {name: s}, gateRefs: [], action: close}"))
 	for _, want := range []string{
@@ -163,13 +163,13 @@ func TestValidateWarnsAboutProbableMistakes(t *testing.T) {
 	}
 }
 
-func TestValidateAcceptsAGeneratedName(t *testing.T) {
+func TestValidateAcceptsGeneratedName(t *testing.T) {
 	if code, out, errOut := validateText("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {generateName: a-}\nspec: {default: opened}"); code != 0 || !strings.HasPrefix(out, "1 manifest: valid") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
 
-func TestTheSamplesAreValid(t *testing.T) {
+func TestSamplesAreValid(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := run([]string{"validate", "-f", filepath.Join("..", "..", "config", "samples")}, nil, &out, &errOut, now)
 	if code != 0 || !strings.Contains(out.String(), " manifests: valid") {

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/term"
 )
 
-func TestErrorsWithoutAClusterHaveOneLine(t *testing.T) {
+func TestErrorsWithoutClusterHaveOneLine(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for _, tc := range []struct {
 		args, out, errOut string

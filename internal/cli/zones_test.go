@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestPreviewDoesNotReadTheZonesOfTheMachine(t *testing.T) {
+func TestPreviewDoesNotReadHostTimeZones(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "gates.yaml")
 	if err := os.WriteFile(file, []byte(nights), 0o600); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestOtherTimeZoneData(t *testing.T) {
 	}
 }
 
-func TestThePageOnTimeZoneDataPacksIt(t *testing.T) {
+func TestTimeZonePageCommandPacksData(t *testing.T) {
 	if _, err := exec.LookPath("zip"); err != nil {
 		t.Skip("there is no zip here")
 	}
@@ -115,7 +115,7 @@ func TestThePageOnTimeZoneDataPacksIt(t *testing.T) {
 	}
 }
 
-func TestTheVersionNamesTheTimeZoneData(t *testing.T) {
+func TestVersionNamesTimeZoneData(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := run([]string{"--version"}, nil, &out, &errOut, now)
 	if got := out.String(); code != 0 || !strings.HasPrefix(got, "kubectl-gate ") || !strings.HasSuffix(got, ", time zone data "+tz.Version()+"\n") {

@@ -6,7 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-func TestTheVersionToWatchIsOneThatIsServed(t *testing.T) {
+func TestWatchedVersionIsServed(t *testing.T) {
 	const served, stored = true, true
 	version := func(name string, served, stored bool) apiextensionsv1.CustomResourceDefinitionVersion {
 		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: served, Storage: stored}

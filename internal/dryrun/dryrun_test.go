@@ -40,7 +40,7 @@ func source(url, digest string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"artifact": map[string]any{"url": url, "digest": digest}}}}
 }
 
-func TestAnArtifactIsTakenOnlyWithItsDigest(t *testing.T) {
+func TestArtifactRequiresDigest(t *testing.T) {
 	content, outside := packed(t, "apps/a.yaml", "a"), packed(t, "../a.yaml", "a")
 	digest := func(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 	for name, tc := range map[string]struct {
@@ -76,7 +76,7 @@ func TestAnArtifactIsTakenOnlyWithItsDigest(t *testing.T) {
 	}
 }
 
-func TestABuildStaysInItsFolder(t *testing.T) {
+func TestBuildReadsOnlyItsFolder(t *testing.T) {
 	for name, tc := range map[string]struct{ file, content, path, want string }{
 		"manifests":     {"apps/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "./apps", ""},
 		"a path upward": {"apps/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "../../apps", ""},

@@ -29,7 +29,7 @@ func (l *listed) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-func TestAReplicaWaitsForTheObjectsThatThereAreAndNotForThoseThatComeLater(t *testing.T) {
+func TestReplicaWaitsOnlyForInitialObjects(t *testing.T) {
 	table := NewTable[*thing]()
 	cache := &listed{names: []string{"one", "two"}}
 	server := &Server{Objects: &v1alpha1.GateReceiverList{}, Cache: cache, IsReconciled: table.IsReconciled}

@@ -175,7 +175,7 @@ func TestGateMessageHasTimesAndRequester(t *testing.T) {
 	}
 }
 
-func TestAGateThatIsDueToCloseCountsAsClosed(t *testing.T) {
+func TestGateDueToCloseCountsAsClosed(t *testing.T) {
 	g := opened("production", func(g *v1alpha1.Gate) {
 		g.Status.NextTransition = &v1alpha1.Transition{State: v1alpha1.StateClosed}
 		g.Status.NextTransition.At.Time = noon
@@ -185,7 +185,7 @@ func TestAGateThatIsDueToCloseCountsAsClosed(t *testing.T) {
 	}
 }
 
-func TestAGateOfAnotherNamespaceGovernsUnlessTheControllerDeniesIt(t *testing.T) {
+func TestGateOfOtherNamespaceGovernsUnlessDenied(t *testing.T) {
 	across := targets(v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: "shop"})
 	g := closed("production", across)
 	g.Namespace = "ops"
@@ -198,7 +198,7 @@ func TestAGateOfAnotherNamespaceGovernsUnlessTheControllerDeniesIt(t *testing.T)
 	}
 }
 
-func TestAGateOfAnotherNamespaceThatAnObjectMustNotNameHoldsIt(t *testing.T) {
+func TestForbiddenReferenceToOtherNamespaceHolds(t *testing.T) {
 	g := opened("qa", targets())
 	g.Namespace = "ops"
 	obj := kustomization(annotated(v1alpha1.GatesAnnotation, "ops/qa"), heldBy("ops/qa"), approved("False", v1alpha1.AccessDeniedReason))
@@ -211,7 +211,7 @@ func TestAGateOfAnotherNamespaceThatAnObjectMustNotNameHoldsIt(t *testing.T) {
 	}
 }
 
-func TestNothingChangesTheObject(t *testing.T) {
+func TestExplainDoesNotModifyObject(t *testing.T) {
 	obj := kustomization(heldBy("shop/production"), annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), owns("kubectl", "Apply", `{"f:spec":{"f:path":{}}}`))
 	before := obj.DeepCopy()
 	explain.Explain(obj, in(closed("production")))
@@ -221,7 +221,7 @@ func TestNothingChangesTheObject(t *testing.T) {
 	}
 }
 
-func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
+func TestRulesOfGateForManyNamespaces(t *testing.T) {
 	shop := &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 	tier := []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test"}}}
 	g := closed("freeze", func(g *v1alpha1.Gate) {
@@ -254,7 +254,7 @@ func TestTheRulesOfAGateForManyNamespaces(t *testing.T) {
 	}
 }
 
-func TestAGateWithModeAuditIsNoHolderAndHasNoRemedy(t *testing.T) {
+func TestGateWithModeAuditHoldsNothingAndHasNoRemedy(t *testing.T) {
 	audit := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	e := explain.Explain(kustomization(heldBy("shop/b")), in(closed("a", audit), closed("b")))
 	if a := e.Gates[0]; a.Holds || !a.WouldHold || a.Mode != v1alpha1.ModeAudit || a.State != explain.Closed {

@@ -21,7 +21,7 @@ func gated(status, reason string) *unstructured.Unstructured {
 	}}
 }
 
-func TestAGatedSourceIsHeldWhileGatesKeepARevision(t *testing.T) {
+func TestGatedSourceIsHeldWhileGatesKeepRevision(t *testing.T) {
 	for _, tc := range []struct {
 		status, reason string
 		want           bool
@@ -37,7 +37,7 @@ func TestAGatedSourceIsHeldWhileGatesKeepARevision(t *testing.T) {
 	}
 }
 
-func TestTheRevisionThatAGatedSourceHoldsBackIsThatOfItsStatus(t *testing.T) {
+func TestGatedSourcePendingRevisionIsFromStatus(t *testing.T) {
 	for name, source := range map[string]*unstructured.Unstructured{
 		"its source has a newer one":     {Object: map[string]any{"kind": "GitRepository", "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:c"}}}},
 		"its source may not be seen":     nil,

@@ -59,7 +59,7 @@ func TestRemedyOfHeldObjectOpensItsGate(t *testing.T) {
 	}
 }
 
-func TestTheRemedyOfAnAddedKindIsAPatch(t *testing.T) {
+func TestRemedyOfAddedKindIsPatch(t *testing.T) {
 	kinds, err := target.ParseKinds([]string{"batch/CronJob"})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestTheRemedyOfAnAddedKindIsAPatch(t *testing.T) {
 	}
 }
 
-func TestTheRemedyIsThatOfTheState(t *testing.T) {
+func TestRemedyFollowsState(t *testing.T) {
 	respecting := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeLenient }
 	for _, tc := range []struct {
 		name string

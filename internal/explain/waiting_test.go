@@ -32,7 +32,7 @@ func installed(version string) edit {
 	return set([]any{map[string]any{"chartVersion": version}}, "status", "history")
 }
 
-func TestTheRevisionThatWaitsIsThatOfTheSource(t *testing.T) {
+func TestPendingRevisionIsFromSource(t *testing.T) {
 	chart := func(version string) edit {
 		return set(map[string]any{"chart": "apps", "version": version}, "spec", "chart", "spec")
 	}
@@ -74,7 +74,7 @@ func TestTheRevisionThatWaitsIsThatOfTheSource(t *testing.T) {
 	}
 }
 
-func TestSourceOfFindsTheSource(t *testing.T) {
+func TestSourceOfFindsSource(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		obj  *unstructured.Unstructured
@@ -101,7 +101,7 @@ func certificate(expires time.Duration) *unstructured.Unstructured {
 		set(noon.Add(expires-90*24*time.Hour).Format(time.RFC3339), "status", "notBefore"), set(noon.Add(expires).Format(time.RFC3339), "status", "notAfter"))
 }
 
-func TestTheRenewalOfACertificateWaitsOnceItIsDue(t *testing.T) {
+func TestDueRenewalOfCertificateWaits(t *testing.T) {
 	for _, tc := range []struct {
 		days   time.Duration
 		reason explain.Reason

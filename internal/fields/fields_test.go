@@ -49,7 +49,7 @@ type artifact struct {
 	Revision string `json:"revision"`
 }
 
-func TestAPathHasTheJSONNamesOfAField(t *testing.T) {
+func TestPathHasJSONNames(t *testing.T) {
 	o := fields.New[object]()
 	for want, field := range map[string]any{
 		"kind":                          &o.Kind,
@@ -78,7 +78,7 @@ func TestAPathHasTheJSONNamesOfAField(t *testing.T) {
 	}
 }
 
-func TestAPointerThatIsNoneOfAFieldPanics(t *testing.T) {
+func TestPointerOutsideObjectPanics(t *testing.T) {
 	o := fields.New[object]()
 	var other object // with a nil pointer in it
 	var text string

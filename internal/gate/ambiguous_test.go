@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-func TestAScheduleThatRestrictsDaysOfMonthAndOfWeekIsAmbiguous(t *testing.T) {
+func TestCronWithDaysOfMonthAndWeekIsAmbiguous(t *testing.T) {
 	for schedule, ambiguous := range map[string]bool{
 		"0 0 1-7 * SUN":      true,
 		"0 0 13 * FRI":       true,
@@ -32,7 +32,7 @@ func TestAScheduleThatRestrictsDaysOfMonthAndOfWeekIsAmbiguous(t *testing.T) {
 	}
 }
 
-func TestAStepThatDoesNotDivideItsFieldIsAmbiguous(t *testing.T) {
+func TestUnevenCronStepIsAmbiguous(t *testing.T) {
 	for schedule, want := range map[string][]string{
 		"*/15 */6 * * *": nil, "0/15 0 * * *": nil, "0-50/7 0 * * *": nil, "*/60 */24 */31 */12 *": nil,
 		"*/7 * * * *":         {"has the step 7 for the minute, which has 60 values"},

@@ -52,7 +52,7 @@ func names(approvals []v1alpha1.Approval) (names []string) {
 	return names
 }
 
-func TestWhichApprovalsCount(t *testing.T) {
+func TestCountedApprovals(t *testing.T) {
 	long := strings.Repeat("n", 512)
 	for name, tc := range map[string]struct {
 		edit edit
@@ -129,7 +129,7 @@ func TestApprovalsOutliveTheirAnnotation(t *testing.T) {
 	}
 }
 
-func TestAnEditVoidsApprovals(t *testing.T) {
+func TestEditVoidsApprovals(t *testing.T) {
 	e := exception(byDefault(isClosed), written("mallory"), lines("1 alice", "1 bob"))
 	gate.HandleApprovals(e, noon, true)
 	e.Generation = 2
@@ -155,7 +155,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 }
 
 // A user who edits the spec becomes an author. Earlier approvals by that user no longer count, not even those in the status.
-func TestApprovalByLaterAuthorDoesNotCount(t *testing.T) {
+func TestLaterAuthorsApprovalDoesNotCount(t *testing.T) {
 	e := exception(byDefault(isClosed), written("mallory"), lines("1 alice", "1 bob"))
 	gate.HandleApprovals(e, noon, true)
 	written("mallory", "alice")(e)
@@ -168,7 +168,7 @@ func TestApprovalByLaterAuthorDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestTheStatusKeepsABoundNumberOfApprovals(t *testing.T) {
+func TestStatusApprovalsAreBounded(t *testing.T) {
 	var many []string
 	for i := range 40 {
 		many = append(many, fmt.Sprintf("1 user%d", i))

@@ -69,7 +69,7 @@ func TestApprovalMatchesItsReference(t *testing.T) {
 	}
 }
 
-func TestAnApprovalIsWrittenAsItIsRead(t *testing.T) {
+func TestApprovalRoundTrip(t *testing.T) {
 	e := exception(byDefault(isClosed), third)
 	oslo := time.FixedZone("CET", 3600)
 	if got := gate.FormatApproval(e, noon.In(oslo)); got != right || gate.CheckApproval(e, got) != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-func TestWhichTargetsHoldTheBootstrapSource(t *testing.T) {
+func TestTargetsMatchingBootstrapSource(t *testing.T) {
 	type ref = v1alpha1.TargetReference
 	for name, tc := range map[string]struct {
 		namespace string

@@ -40,7 +40,7 @@ func restlessExceptions(n int) (all []*v1alpha1.GateException) {
 	return all
 }
 
-func TestAGateThatChangesTooOftenIsDecidedAndCheckedAgain(t *testing.T) {
+func TestGateOverBudgetIsRechecked(t *testing.T) {
 	unknown := ", next transition unknown, because the schedule changes too often: use fewer or longer periods"
 	g := restless()
 	for name, tc := range map[string]struct {
@@ -65,10 +65,10 @@ func TestAGateThatChangesTooOftenIsDecidedAndCheckedAgain(t *testing.T) {
 	}
 }
 
-// TestOfTooManyExceptionsTheLastAreBroken has exceptions of a Gate that is open by default, each for an hour of its own, in
+// TestExceptionsOverLimitAreBroken has exceptions of a Gate that is open by default, each for an hour of its own, in
 // the second half of which it closes the Gate.
 // Exceptions that only close need no approval, so their author needs no right to open.
-func TestManyExceptionsThatOnlyCloseBreakNoOther(t *testing.T) {
+func TestManyClosingExceptionsBreakNoOther(t *testing.T) {
 	g, all := production(closed()), []*v1alpha1.GateException(nil)
 	for i := range v1alpha1.MaxEffectiveExceptions + 2 {
 		e := exception(called(fmt.Sprintf("x%02d", i)), closesIn(dated("second", "2026-12-24T00:00:00Z", "2026-12-24T00:00:01Z")))
@@ -85,7 +85,7 @@ func TestManyExceptionsThatOnlyCloseBreakNoOther(t *testing.T) {
 	}
 }
 
-func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
+func TestExceptionsOverLimitAreBroken(t *testing.T) {
 	const n = v1alpha1.MaxEffectiveExceptions + 3
 	g := production(opened())
 	var all []*v1alpha1.GateException
@@ -132,9 +132,9 @@ func TestOfTooManyExceptionsTheLastAreBroken(t *testing.T) {
 	}
 }
 
-// TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced has a Gate that changes too often for the search to reach a change that was announced
+// TestChangeBeyondSearchStaysAnnounced has a Gate that changes too often for the search to reach a change that was announced
 // before.
-func TestAnAnnouncedChangeBeyondTheSearchStaysAnnounced(t *testing.T) {
+func TestChangeBeyondSearchStaysAnnounced(t *testing.T) {
 	freeze := closing(dated("freeze", "2026-12-20T18:00:00Z", "2026-12-21T18:00:00Z"), "")
 	g := production(opened(closePeriods(freeze), notified(720*time.Hour)))
 	if got, want := foretold(g, noon), "closed at 20 18:00 in 654h0m0s; opened at 21 18:00 in 678h0m0s; next never"; got != want {
@@ -172,9 +172,9 @@ func everyHour() string {
 	return ics("UID:1 DTSTART:20260101T000000Z DURATION:PT30M CATEGORIES:all SUMMARY:" + strings.Repeat("x", 80) + " RRULE:FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23")
 }
 
-// TestTheCalendarsOfAGateShareOneBudget has the Gate whose calendars take the most, with as many exceptions as can take effect. All that is
+// TestCalendarsOfGateShareBudget has the Gate whose calendars take the most, with as many exceptions as can take effect. All that is
 // kept of it is at most 8 MiB.
-func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
+func TestCalendarsOfGateShareBudget(t *testing.T) {
 	text := everyHour()
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -207,7 +207,7 @@ func TestTheCalendarsOfAGateShareOneBudget(t *testing.T) {
 	runtime.KeepAlive(calendars)
 }
 
-func TestTheTextsOfAGateShareOneBudget(t *testing.T) {
+func TestTextsOfGateShareBudget(t *testing.T) {
 	var all []v1alpha1.ClosePeriod
 	for i := range 3 {
 		p := file(fmt.Sprintf("c%d", i))

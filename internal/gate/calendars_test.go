@@ -48,7 +48,7 @@ const (
 	tomorrow = "UID:2 DTSTART;VALUE=DATE:20261124 SUMMARY:Harvest CATEGORIES:Freeze"
 )
 
-func TestACalendarDecidesAsOtherPeriodsDo(t *testing.T) {
+func TestCalendarDecidesLikeOtherPeriods(t *testing.T) {
 	deny := opened(closePeriods(closing(file("days"), "Deny")))
 	for name, tc := range map[string]struct {
 		gate   *v1alpha1.Gate
@@ -78,7 +78,7 @@ func TestACalendarDecidesAsOtherPeriodsDo(t *testing.T) {
 	}
 }
 
-func TestACalendarThatCannotBeReadOpensNothing(t *testing.T) {
+func TestUnreadableCalendarOpensNothing(t *testing.T) {
 	both := func(s *v1alpha1.GateSpec) { s.ClosePeriods = []v1alpha1.ClosePeriod{closing(file("nights"), "")} }
 	for name, tc := range map[string]struct {
 		gate    *v1alpha1.Gate
@@ -154,7 +154,7 @@ func TestBadCalendarsAreOneError(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAnEventIsTextOfOthers(t *testing.T) {
+func TestEventNamesAreUntrustedText(t *testing.T) {
 	g := opened(closePeriods(closing(file("days"), "")))
 	summary := `UID:1 DTSTART;VALUE=DATE:20261123 SUMMARY:one\ntwo` + "\x1b[31m" + strings.Repeat("é", 200)
 	d := gate.NewSnapshot(g, reading(g, ics(summary))).Decide(noon)
@@ -163,7 +163,7 @@ func TestTheNameOfAnEventIsTextOfOthers(t *testing.T) {
 	}
 }
 
-func TestAMessageNamesEachEventInTurn(t *testing.T) {
+func TestMessageNamesCurrentEvent(t *testing.T) {
 	g := opened(closePeriods(closing(file("days"), "")))
 	calendars := reading(g, ics(today, tomorrow))
 	d := gate.NewSnapshot(g, calendars).Decide(noon)
@@ -175,7 +175,7 @@ func TestAMessageNamesEachEventInTurn(t *testing.T) {
 	}
 }
 
-func TestAPeriodOfAnExceptionIsNoCalendar(t *testing.T) {
+func TestExceptionPeriodsAreNoCalendars(t *testing.T) {
 	e := exception(opensIn(file("days")))
 	errs := timetable.ValidateException(e)
 	if len(errs) != 1 || errs[0].Field != "spec.openPeriods[0].calendar" || !strings.Contains(errs[0].Error(), "must not have a calendar") {
@@ -192,7 +192,7 @@ func BenchmarkDecideWithACalendar(b *testing.B) {
 	}
 }
 
-func TestCalendarsInFurtherConfigMapsAreOverTheBudget(t *testing.T) {
+func TestCalendarsBeyondConfigMapLimitAreOverBudget(t *testing.T) {
 	var open []v1alpha1.Period
 	var shut []v1alpha1.ClosePeriod
 	for i := range 10 {

@@ -311,9 +311,9 @@ func TestWithdrawals(t *testing.T) {
 	})
 }
 
-// TestACloseThatIsOverWhenAPlannedOpenBeginsKeepsItsEnd has spec.window end a close at the instant at which a planned open begins, and
+// TestCloseBeforePlannedOpenKeepsItsEnd has spec.window end a close at the instant at which a planned open begins, and
 // removes the window afterwards.
-func TestACloseThatIsOverWhenAPlannedOpenBeginsKeepsItsEnd(t *testing.T) {
+func TestCloseBeforePlannedOpenKeepsItsEnd(t *testing.T) {
 	g := closed()
 	g.Spec.Window = duration(20 * time.Second)
 	for _, refused := range []string{

@@ -12,7 +12,7 @@ import (
 )
 
 // A spec that changed without a new generation shows that the cached compilation decides.
-func TestASpecIsCompiledOncePerRevisionOfItsInputs(t *testing.T) {
+func TestSpecIsCompiledOncePerInputRevision(t *testing.T) {
 	exception := &v1alpha1.GateException{}
 	exception.Name, exception.UID, exception.Generation = "freeze", "e1", 1
 	calendars := timetable.Calendars{}
@@ -58,7 +58,7 @@ func TestASpecIsCompiledOncePerRevisionOfItsInputs(t *testing.T) {
 	}
 }
 
-func TestExceptionsThatAreOverAreNotCompiled(t *testing.T) {
+func TestExpiredExceptionsAreNotCompiled(t *testing.T) {
 	g := production(closed())
 	var over []*v1alpha1.GateException
 	for i := range 1000 {

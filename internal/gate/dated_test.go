@@ -15,7 +15,7 @@ func local(zone v1alpha1.TimeZone, from, until string) v1alpha1.Period {
 	return p
 }
 
-func TestADatedPeriodIsInItsTimeZone(t *testing.T) {
+func TestDatedPeriodUsesItsTimeZone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		period      v1alpha1.Period
 		from, until string
@@ -52,7 +52,7 @@ func TestADatedPeriodIsInItsTimeZone(t *testing.T) {
 }
 
 // The zones may change after a Gate was written, so a gap must not make a spec invalid that has other close periods.
-func TestADatedPeriodThatAGapTurnsAroundIsEmpty(t *testing.T) {
+func TestDatedPeriodInvertedByGapIsEmpty(t *testing.T) {
 	freeze := local("Europe/Oslo", "2026-12-24", "2026-12-26")
 	freeze.Name = "freeze"
 	for name, gap := range map[string]v1alpha1.Period{

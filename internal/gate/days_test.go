@@ -30,7 +30,7 @@ func onWorkdays(days ...v1alpha1.WorkdayOfMonth) v1alpha1.Period {
 	return onDays(func(p *v1alpha1.Period) { p.WorkdaysOfMonth = days })
 }
 
-func TestAWeeklyPeriodStartsOnItsDays(t *testing.T) {
+func TestWeeklyPeriodStartsOnItsDays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		period v1alpha1.Period
 		want   string
@@ -118,7 +118,7 @@ func TestValidateReportsInvalidDays(t *testing.T) {
 	}
 }
 
-func TestValidateAcceptsTheBoundsOfDays(t *testing.T) {
+func TestValidateAcceptsBoundsOfDays(t *testing.T) {
 	var days []v1alpha1.DayOfMonth
 	for d := range v1alpha1.DayOfMonth(31) {
 		days = append(days, d+1)

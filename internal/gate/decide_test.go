@@ -44,7 +44,7 @@ func between(notBefore, notAfter string) func(*v1alpha1.GateSpec) {
 	}
 }
 
-func TestEachRowOfTheDecisionTable(t *testing.T) {
+func TestDecisionTable(t *testing.T) {
 	day := windows(weekly("days", "08:00", "16:00"))
 	night := windows(weekly("nights", "22:00", "05:00"))
 	for name, tc := range map[string]struct {
@@ -174,7 +174,7 @@ func TestEachRowOfTheDecisionTable(t *testing.T) {
 	}
 }
 
-func TestADecisionChangesExactlyAtItsNextTransition(t *testing.T) {
+func TestDecisionChangesAtNextTransition(t *testing.T) {
 	for name, g := range map[string]*v1alpha1.Gate{
 		"window":         closed(windows(weekly("days", "08:00", "16:00"))),
 		"request":        accepted(t, closed(window(time.Hour)), open("2026-11-23T11:30:00Z")),
@@ -196,7 +196,7 @@ func TestADecisionChangesExactlyAtItsNextTransition(t *testing.T) {
 	}
 }
 
-func TestTheRequestInForceIsReportedInTheTwoFieldsOfTheRFC(t *testing.T) {
+func TestRequestIsReportedInRFCFields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate                   *v1alpha1.Gate
 		requestedAt, resetting string
@@ -239,7 +239,7 @@ func TestTheRequestInForceIsReportedInTheTwoFieldsOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestRecheckIsWhenTheReasonChanges(t *testing.T) {
+func TestRecheckIsAtChangeOfReason(t *testing.T) {
 	g := closed(freeze(""))
 	d := gate.Decide(g, noon)
 	if d.Next != nil || stamp(d.Recheck) != "2026-11-23T13:00:00Z" {

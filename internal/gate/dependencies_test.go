@@ -36,7 +36,7 @@ func follows(g *v1alpha1.Gate) *v1alpha1.Gate {
 	return seen(g, staging(), noSuchFile)
 }
 
-func TestWhereADependencyIsInTheDecisionTable(t *testing.T) {
+func TestDependencyInDecisionTable(t *testing.T) {
 	const because = "Kustomization 'flux-system/staging' is not ready: BuildFailed: no such file"
 	day := windows(weekly("days", "08:00", "16:00"))
 	both := closePeriods(closing(dated("soft", "2026-11-23T10:00:00Z", "2026-11-23T14:00:00Z"), "Allow"),
@@ -93,7 +93,7 @@ func TestWhereADependencyIsInTheDecisionTable(t *testing.T) {
 	}
 }
 
-func TestAPeriodThatDoesNotDecideIsNotNamed(t *testing.T) {
+func TestPeriodThatDoesNotDecideIsNotNamed(t *testing.T) {
 	for mode, want := range map[v1alpha1.Override]string{"Allow": "", "Deny": "freeze"} {
 		if d := gate.Decide(follows(opened(freeze(mode))), noon); d.By != want {
 			t.Errorf("%s: by %q because of %s, want %q", mode, d.By, d.Reason, want)
@@ -101,7 +101,7 @@ func TestAPeriodThatDoesNotDecideIsNotNamed(t *testing.T) {
 	}
 }
 
-func TestADependencyBeforeAnException(t *testing.T) {
+func TestDependencyBeforeException(t *testing.T) {
 	e := exception(opensIn(weekly("all-day", "00:00", "24:00")), valid("2026-11-23T00:00:00Z", "2026-11-24T00:00:00Z"))
 	g := production(closed())
 	if d := gate.Decide(g, noon, e); d.State != isOpened || d.Reason != "Exception" {
@@ -126,7 +126,7 @@ func TestRequestContinuesWhenDependencyIsReadyAgain(t *testing.T) {
 	}
 }
 
-func TestEveryObjectThatIsFollowedHasToBeReady(t *testing.T) {
+func TestAllDependenciesMustBeReady(t *testing.T) {
 	follow := func(refs ...v1alpha1.DependencyReference) *v1alpha1.Gate {
 		return production(opened(watching(refs...)))
 	}
@@ -168,7 +168,7 @@ func TestEveryObjectThatIsFollowedHasToBeReady(t *testing.T) {
 	}
 }
 
-func TestADependencyOfAGateWhoseSpecIsInvalid(t *testing.T) {
+func TestDependencyOfInvalidGate(t *testing.T) {
 	noCEL := watching(staging("dep.status ="))
 	for name, tc := range map[string]struct {
 		gate    *v1alpha1.Gate

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-func TestAGateWithAnException(t *testing.T) {
+func TestGateWithException(t *testing.T) {
 	inForce := ", exception 'x' is in force until 2026-11-23T13:00:00Z"
 	reopens := next{"2026-11-23T13:00:00Z", isOpened, "OpenPeriod", "midday"}
 	closes := next{"2026-11-23T13:00:00Z", isClosed, "Default", ""}
@@ -223,7 +223,7 @@ func TestDecisionsOnExceptions(t *testing.T) {
 	}
 }
 
-func TestAnExceptionAndItsGateAgreeOnWhichApplies(t *testing.T) {
+func TestExceptionAndGateAgreeOnEffect(t *testing.T) {
 	g := production(closed())
 	all := []*v1alpha1.GateException{
 		exception(called("a"), opensIn(midday), created("2026-11-01T00:00:00Z")),
@@ -243,7 +243,7 @@ func TestAnExceptionAndItsGateAgreeOnWhichApplies(t *testing.T) {
 	}
 }
 
-func TestAnExceptionThatOnlyClosesWinsOverANewerOneThatOpens(t *testing.T) {
+func TestClosingExceptionWinsOverNewerOpeningOne(t *testing.T) {
 	older, newer := created("2026-11-01T00:00:00Z"), created("2026-11-02T00:00:00Z")
 	opens := exception(called("opens"), byDefault(isOpened), newer)
 	for name, closes := range map[string]edit{
@@ -269,7 +269,7 @@ func all(edits ...edit) edit {
 	}
 }
 
-func TestAnExceptionThatIsOverStillCountsForARequestOfItsTime(t *testing.T) {
+func TestPastExceptionCountsForRequestOfItsTime(t *testing.T) {
 	requested := "2026-11-23T11:30:00Z"
 	g := production(accepted(t, closed(), shut("2026-11-23T11:20:00Z"), open(requested)))
 	g.Spec.Window = duration(2 * time.Hour)

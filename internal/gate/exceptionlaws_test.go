@@ -68,7 +68,7 @@ func isInvalidOpening(e *v1alpha1.GateException) bool {
 		(e.Spec.Default == isOpened || e.Spec.Default == "" && len(e.Spec.OpenPeriods) > 0)
 }
 
-func TestADecisionDoesNotDependOnTheOrderOfExceptions(t *testing.T) {
+func TestDecisionIsIndependentOfExceptionOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, all := drawGate(t), drawExceptions(t)
 		now := utc(hourly(drawHour(t, "now"))).Add(time.Duration(rapid.IntRange(0, 3599).Draw(t, "second")) * time.Second)
@@ -84,7 +84,7 @@ func TestADecisionDoesNotDependOnTheOrderOfExceptions(t *testing.T) {
 	})
 }
 
-func TestNothingChangesOutsideTheValidityOfExceptions(t *testing.T) {
+func TestExceptionsHaveNoEffectOutsideValidity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, all := drawGate(t), drawExceptions(t)
 		for minute := 15; minute < 75*60; minute += 30 {
@@ -102,7 +102,7 @@ func TestNothingChangesOutsideTheValidityOfExceptions(t *testing.T) {
 
 // The active exceptions decide as if there were no others, all but one of them only close or are invalid, and the intervals of a preview
 // are those of decisions.
-func TestTheActiveExceptionsDecideAlone(t *testing.T) {
+func TestActiveExceptionsDecideAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, all := drawGate(t), drawExceptions(t)
 		now := utc(hourly(drawHour(t, "now"))).Add(time.Duration(rapid.IntRange(0, 3599).Draw(t, "second")) * time.Second)

@@ -84,7 +84,7 @@ var midday = weekly("midday", "10:00", "14:00")
 // broken makes the spec invalid.
 var broken = opensIn(cron("a", "@every 1h", time.Hour))
 
-func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
+func TestValidateExceptionNamesInvalidField(t *testing.T) {
 	many := make([]v1alpha1.Period, 101)
 	for i := range many {
 		many[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")
@@ -160,7 +160,7 @@ func TestValidateExceptionNamesTheFieldOfABadInput(t *testing.T) {
 }
 
 // A condition says them: in another order each time it would be written again and again.
-func TestTheErrorsOfAnExceptionAreInAlwaysTheSameOrder(t *testing.T) {
+func TestExceptionErrorsHaveStableOrder(t *testing.T) {
 	e := exception(byDefault("open"), valid("2026-11-23T11:00:00.5Z", "2026-11-23T13:00:00.5Z"), lead(0))
 	want := "spec.validFrom spec.validUntil spec.default spec.leadTime spec.leadTime"
 	for range 50 {
@@ -180,7 +180,7 @@ func asking(g *v1alpha1.Gate, n int32) *v1alpha1.Gate {
 	return g
 }
 
-func TestPeriodsOfAnExceptionAreInItsZoneAndNotInThatOfTheGate(t *testing.T) {
+func TestExceptionPeriodsUseExceptionTimeZone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		period v1alpha1.Period
 		opens  string
@@ -201,7 +201,7 @@ func TestPeriodsOfAnExceptionAreInItsZoneAndNotInThatOfTheGate(t *testing.T) {
 
 // Fractions of a second in periods are rounded so that nothing opens early or closes
 // late, and the default of the Gate changes nothing about it.
-func TestFractionsInPeriodsOfAnException(t *testing.T) {
+func TestFractionsInExceptionPeriods(t *testing.T) {
 	fraction := dated("a", "2026-11-23T11:30:00.5Z", "2026-11-23T12:30:00.5Z")
 	schedule := windows(midday)
 	closes := closePeriods(closing(midday, ""))
@@ -229,7 +229,7 @@ func TestFractionsInPeriodsOfAnException(t *testing.T) {
 	}
 }
 
-func TestWhichExceptionsCount(t *testing.T) {
+func TestCountedExceptions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit   edit
 		counts bool
@@ -252,7 +252,7 @@ func TestWhichExceptionsCount(t *testing.T) {
 	}
 }
 
-func TestApprovalsThatAreMissingKeepAnExceptionFromCounting(t *testing.T) {
+func TestUnapprovedExceptionDoesNotCount(t *testing.T) {
 	e := exception(opensIn(midday), written("mallory"), by1("alice"))
 	gate.HandleApprovals(e, noon, true)
 	for asks, want := range map[int32]v1alpha1.State{0: isOpened, 1: isOpened, 2: isClosed} {
@@ -263,7 +263,7 @@ func TestApprovalsThatAreMissingKeepAnExceptionFromCounting(t *testing.T) {
 	}
 }
 
-func TestTheNewestExceptionWinsThenTheFirstByName(t *testing.T) {
+func TestNewestExceptionWinsThenFirstByName(t *testing.T) {
 	opens := func(name, at string) *v1alpha1.GateException {
 		return exception(opensIn(midday), called(name), created(at))
 	}
@@ -284,7 +284,7 @@ func TestTheNewestExceptionWinsThenTheFirstByName(t *testing.T) {
 	}
 }
 
-func TestExceptionsAreCheckedAgainOnlyAtEdgesThatConcernThem(t *testing.T) {
+func TestExceptionsAreRequeuedAtTheirEdgesOnly(t *testing.T) {
 	g := production(closed())
 	at := func(second int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(second) * time.Second)) }
 	var all []*v1alpha1.GateException

@@ -157,7 +157,7 @@ func TestExceptionCancelsAnnouncementsThatItOverrides(t *testing.T) {
 	}
 }
 
-func TestTheLeadIsOfTimeThatPassesAlsoWhereClocksChange(t *testing.T) {
+func TestLeadIsElapsedTime(t *testing.T) {
 	// On 25 October 2026 the clocks in Oslo are set back at 03:00, so that the night has an hour more.
 	g := closed(windows(weekly("nights", "22:00", "05:00")), notified(24*time.Hour))
 	g.Spec.TimeZone = "Europe/Oslo"
@@ -209,7 +209,7 @@ func TestChangeWithoutSpaceIsAnnouncedOncePastChangeIsDropped(t *testing.T) {
 	}
 }
 
-func TestGatesWithoutNoticesPayNothing(t *testing.T) {
+func TestGatesWithoutNoticesHaveNoCost(t *testing.T) {
 	g := opened(frozen)
 	if n := testing.AllocsPerRun(100, func() { gate.NewSnapshot(g, nil).Forecast(noon) }); n > 0 {
 		t.Errorf("%f allocations", n)

@@ -18,7 +18,7 @@ func passes(g *v1alpha1.Gate, now time.Time) {
 	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, now).Status(nil)
 }
 
-func TestTheHistoryHasChangesAndRequests(t *testing.T) {
+func TestHistoryHasChangesAndRequests(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
 	g := closed(func(s *v1alpha1.GateSpec) { s.OpenPeriods = []v1alpha1.Period{weekly("noon", "12:00", "14:00")} })
 	passes(g, at(9))
@@ -53,7 +53,7 @@ func TestTheHistoryHasChangesAndRequests(t *testing.T) {
 	}
 }
 
-func TestTheHistoryIsBounded(t *testing.T) {
+func TestHistoryIsBounded(t *testing.T) {
 	g := closed()
 	for n := range 60 {
 		annotate(g, v1alpha1.RequestOpen, stamp(noon.Add(time.Duration(n)*time.Minute)))
@@ -77,7 +77,7 @@ func TestTheHistoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestPlannedAndWithdrawnRequestsHaveTheirOwnReasons(t *testing.T) {
+func TestPlannedAndWithdrawnReasons(t *testing.T) {
 	for name, tc := range map[string]struct {
 		action v1alpha1.RequestAction
 		value  string

@@ -15,7 +15,7 @@ import (
 )
 
 // A process that has restarted knows the passes from the targets, and not which of them the history has had.
-func TestPassesAreInTheHistoryOnceAndInOrder(t *testing.T) {
+func TestPassesAreInHistoryOnceAndInOrder(t *testing.T) {
 	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
 	g := closed()
 	g.Status.History = []v1alpha1.HistoryEntry{{At: at(10), Reason: "newer"}, {At: at(0), Reason: "closed"}}
@@ -42,7 +42,7 @@ func TestPassesAreInTheHistoryOnceAndInOrder(t *testing.T) {
 }
 
 // However many passes there are, the Gate knows when it opened and closed. A pass without room is not noted again and again.
-func TestPassesHaveHalfOfTheHistoryAtMost(t *testing.T) {
+func TestPassesUseHalfOfHistoryAtMost(t *testing.T) {
 	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
 	for name, tc := range map[string]struct {
 		states, passes         int

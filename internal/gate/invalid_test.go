@@ -30,7 +30,7 @@ func was(g *v1alpha1.Gate, state v1alpha1.State, at string, next v1alpha1.State)
 	return g
 }
 
-func TestAnInvalidSpecFailsClosed(t *testing.T) {
+func TestInvalidSpecFailsClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate    *v1alpha1.Gate
 		state   v1alpha1.State
@@ -109,7 +109,7 @@ func TestInvalidDurationFailsClosed(t *testing.T) {
 	}
 }
 
-func TestAnInvalidSpecKeepsTheRequestThatIsReported(t *testing.T) {
+func TestInvalidSpecKeepsReportedRequest(t *testing.T) {
 	g := was(closed(invalid), isOpened, "2026-11-23T12:30:00Z", isClosed)
 	g.Status.RequestedAt, g.Status.ResetToDefaultAt = instant("2026-11-23T11:30:00Z"), instant("2026-11-23T12:30:00Z")
 	d := gate.Decide(g, noon)

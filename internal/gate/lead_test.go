@@ -20,7 +20,7 @@ func minutely(n int) (periods []v1alpha1.Period) {
 	return periods
 }
 
-func TestALeadThatTakesTooLongIsAnErrorAndCloses(t *testing.T) {
+func TestExpensiveLeadIsErrorAndCloses(t *testing.T) {
 	g := closed(windows(minutely(100)...))
 	production(g)
 	e := exception(func(e *v1alpha1.GateException) {

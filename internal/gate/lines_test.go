@@ -89,7 +89,7 @@ func TestLinesAreHandledInOrderBeforeAnnotations(t *testing.T) {
 
 const isOpenAtNoon = "open at noon"
 
-func TestALineThatWasHandledBeforeItWasReplacedIsNotHandledAgain(t *testing.T) {
+func TestHandledLineIsNotHandledAgain(t *testing.T) {
 	g := opened()
 	annotate(g, v1alpha1.RequestClose, "2026-11-23T11:59:00Z/2h")
 	by(g, v1alpha1.RequestClose, "alice", "incident")
@@ -130,7 +130,7 @@ func TestLinesAreHandledOnceAndRemovedAfterwards(t *testing.T) {
 	}
 }
 
-func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
+func TestOpenInLineNeedsApprovals(t *testing.T) {
 	line := func(source string) *v1alpha1.Gate {
 		g := closed(func(s *v1alpha1.GateSpec) {
 			s.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}
@@ -167,7 +167,7 @@ func TestAnOpenInALineNeedsApprovalsLikeOneInAnAnnotation(t *testing.T) {
 	}
 }
 
-func TestAWebhookDoesNotOpenWhatALineOfAPersonCloses(t *testing.T) {
+func TestWebhookDoesNotOverrideManualClose(t *testing.T) {
 	g := closed()
 	withLines(g, "1|close|annotation|2026-11-23T11:59:00Z/2h|alice|incident")
 	err := ledger.WriteRequest(g, ledger.Request{Action: v1alpha1.RequestOpen, By: "GateReceiver ops/ci"}, noon)

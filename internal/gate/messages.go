@@ -1,6 +1,6 @@
 package gate
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgOtherUID              = "%s is the UID of another exception"
 	msgOtherGeneration       = "generation %s is not the current one"

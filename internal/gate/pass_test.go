@@ -11,7 +11,7 @@ import (
 )
 
 // A Gate that does not open by the request of one person lets nothing pass by one either.
-func TestWhichGatesLetNothingPass(t *testing.T) {
+func TestGatesThatRefusePasses(t *testing.T) {
 	closed := func(reason, by string, change ...func(*v1alpha1.Gate)) *v1alpha1.Gate {
 		g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 		g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: reason}}

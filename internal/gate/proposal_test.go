@@ -60,7 +60,7 @@ func fromCell(t *testing.T, cell string) *v1alpha1.GateException {
 	return e
 }
 
-func TestTheGuideMapsTheTypesOfTheProposal(t *testing.T) {
+func TestProposalTypesAreMappedInDocs(t *testing.T) {
 	own := weekly("own", "10:00", "13:00")
 	gates := [2]*v1alpha1.Gate{production(closed(windows(own))), production(opened(closePeriods(closing(own, ""))))}
 	states := [2][2]v1alpha1.State{{isClosed, isOpened}, {isOpened, isClosed}} // of each Gate: its default, the other one

@@ -52,7 +52,7 @@ func TestReadyExpressions(t *testing.T) {
 	}
 }
 
-func TestAnExpressionWithoutEndIsNotReady(t *testing.T) {
+func TestExpressionOverBudgetIsNotReady(t *testing.T) {
 	dep := map[string]any{"spec": map[string]any{"list": make([]any, 3000)}}
 	ready, message := gate.EvaluateReadyExpr(t.Context(), dep, nil, "dep.spec.list.all(a, dep.spec.list.all(b, dep.spec.list.all(c, a == b || b == c || true)))")
 	if ready || !strings.HasPrefix(message, "readyExpr: operation ") {

@@ -39,7 +39,7 @@ func stringConstants(t *testing.T, file, typ string) map[string]string {
 
 // The engine may not import the API, so that nothing but this test ties their
 // words together.
-func TestEveryReasonOfTheEngineIsInTheAPI(t *testing.T) {
+func TestEngineReasonsAreInAPI(t *testing.T) {
 	reasons := stringConstants(t, "../schedule/plan.go", "Reason")
 	if len(reasons) < 9 {
 		t.Fatalf("found only %v", reasons)

@@ -39,7 +39,7 @@ func hours(name, from, until string) *v1alpha1.GateException {
 	return exception(byDefault(isClosed), called(name), valid("2026-11-23T"+from+":00Z", "2026-11-23T"+until+":00Z"))
 }
 
-func TestTheLifeOfAnExceptionInTheStatusOfItsGate(t *testing.T) {
+func TestExceptionLifecycleInGateStatus(t *testing.T) {
 	none := []*v1alpha1.GateException{}
 	x := []*v1alpha1.GateException{hours("x", "11:00", "13:00")}
 	type step struct {
@@ -139,7 +139,7 @@ func TestRecordsAreInOrderAndBounded(t *testing.T) {
 }
 
 // All that take effect are recorded, however many others are valid, and the others report that they are too many.
-func TestEveryExceptionThatTakesEffectIsRecorded(t *testing.T) {
+func TestEffectiveExceptionsAreRecorded(t *testing.T) {
 	g := production(closed())
 	var all []*v1alpha1.GateException
 	for i := range 50 {
@@ -172,7 +172,7 @@ func TestEveryExceptionThatTakesEffectIsRecorded(t *testing.T) {
 }
 
 // A status that was written by hand must not keep the Gate from being reconciled.
-func TestARecordWithoutItsEndIsNoHarm(t *testing.T) {
+func TestTruncatedRecordIsAccepted(t *testing.T) {
 	g := production(closed())
 	for _, name := range []string{"a", "b"} {
 		g.Status.Exceptions = append(g.Status.Exceptions, v1alpha1.ExceptionRecord{
@@ -184,7 +184,7 @@ func TestARecordWithoutItsEndIsNoHarm(t *testing.T) {
 	}
 }
 
-func TestRecordsDoNotDependOnTheOrderOfExceptions(t *testing.T) {
+func TestRecordsAreIndependentOfExceptionOrder(t *testing.T) {
 	var all []*v1alpha1.GateException
 	for i := range 12 {
 		at := utc("2026-11-23T00:00:00Z").Add(time.Duration(i/2) * 2 * time.Hour)

@@ -22,7 +22,7 @@ func reconciled() *v1alpha1.Gate {
 }
 
 // The status of a Gate says what it is only as of its last reconciliation.
-func TestWhetherAGateIsReportedOpen(t *testing.T) {
+func TestReportedOpen(t *testing.T) {
 	next := func(at time.Duration, state v1alpha1.State) func(*v1alpha1.Gate) {
 		return func(g *v1alpha1.Gate) {
 			g.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(noon.Add(at)), State: state}

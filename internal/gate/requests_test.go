@@ -26,7 +26,7 @@ func inForce(g *v1alpha1.Gate, action v1alpha1.RequestAction) string {
 	return at
 }
 
-func TestARequestIsAcceptedOrRefused(t *testing.T) {
+func TestRequestIsAcceptedOrRefused(t *testing.T) {
 	const days = 24 * time.Hour
 	for name, tc := range map[string]struct {
 		value, accepted, refusal string
@@ -72,7 +72,7 @@ func TestARequestIsAcceptedOrRefused(t *testing.T) {
 	}
 }
 
-func TestAReasonIsKeptWithItsRequest(t *testing.T) {
+func TestReasonIsStoredWithRequest(t *testing.T) {
 	g := closed()
 	g.Annotations = map[string]string{
 		v1alpha1.OpenRequestedAtAnnotation: "2026-11-23T12:00:00Z", v1alpha1.OpenReasonAnnotation: "hotfix 42",
@@ -93,7 +93,7 @@ func TestAReasonIsKeptWithItsRequest(t *testing.T) {
 	}
 }
 
-func TestTwoRequestsAtOnce(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		open, close string
 		state       v1alpha1.State
@@ -128,7 +128,7 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAPlannedRequestRenewsAnOpenGateWithoutAGap(t *testing.T) {
+func TestPlannedRequestRenewsOpenGateWithoutGap(t *testing.T) {
 	for _, again := range []string{"2026-11-23T12:10:00.3Z/10s", "2026-11-23T12:10:00Z/10s", "2026-11-23T12:10:00.999999Z/10s"} {
 		for _, every := range []time.Duration{time.Millisecond, 400 * time.Millisecond, 3 * time.Second} {
 			g := accepted(t, closed(), open("2026-11-23T12:00:00Z/1h").seen("2026-11-23T12:00:00Z"), open(again).seen("2026-11-23T12:00:01Z"))
@@ -152,7 +152,7 @@ func TestAPlannedRequestRenewsAnOpenGateWithoutAGap(t *testing.T) {
 }
 
 // A Gate forgets none of the closes that it keeps, and keeps only as many as there is room for.
-func TestManyClosesEachShorterThanTheOneBefore(t *testing.T) {
+func TestManyShrinkingCloses(t *testing.T) {
 	g := opened()
 	for i := range 30 {
 		at := noon.Add(time.Duration(i) * time.Minute)
@@ -183,7 +183,7 @@ func says(t *testing.T, g *v1alpha1.Gate, at string, want v1alpha1.State) {
 }
 
 // With one close more than there is room for, a Gate is no less closed.
-func TestOneCloseTooMany(t *testing.T) {
+func TestCloseOverLimit(t *testing.T) {
 	for _, n := range []int{8, 9} {
 		g := opened()
 		for i := range n {

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func TestAnInvalidSpecKeepsTheEndOfARequestWithAWindow(t *testing.T) {
+func TestInvalidSpecKeepsEndOfRequestWindow(t *testing.T) {
 	g := accepted(t, closed(window(time.Hour)), open("2026-11-23T12:00:00Z/10m").seen("2026-11-23T12:00:00Z"))
 	d := gate.Decide(g, noon)
 	g.Status.NextTransition = d.Next
@@ -29,7 +29,7 @@ func TestAnInvalidSpecKeepsTheEndOfARequestWithAWindow(t *testing.T) {
 }
 
 // A Gate whose requests all have the same window is one with that as spec.window.
-func TestTheWindowOfRequestsIsThatOfAGate(t *testing.T) {
+func TestRequestWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ofGate := rapid.SampledFrom([]time.Duration{0, time.Second, 5 * time.Minute, 2 * time.Hour}).Draw(t, "window of the gate")
 		own := rapid.SampledFrom([]time.Duration{time.Second, 1500 * time.Millisecond, 10 * time.Minute, 3 * time.Hour}).Draw(t, "window of requests")

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func TestAWindowOfARequestIsAcceptedOrRefused(t *testing.T) {
+func TestRequestWindowIsAcceptedOrRefused(t *testing.T) {
 	const refusal = "must have a DURATION from 1s to 366d, or 0s to withdraw requests"
 	const malformed = "must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m"
 	for value, tc := range map[string]struct {
@@ -104,7 +104,7 @@ func TestParseReadsFormattedValues(t *testing.T) {
 	})
 }
 
-func TestEventAndMessageSayTheWindow(t *testing.T) {
+func TestEventAndMessageHaveWindow(t *testing.T) {
 	g := closed(window(time.Hour))
 	annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z/90m")
 	by(g, v1alpha1.RequestOpen, "GateReceiver apps/ci", "smoke tests passed")
@@ -135,7 +135,7 @@ func TestEventAndMessageSayTheWindow(t *testing.T) {
 }
 
 // The longest sentence there can be stays below what events.k8s.io takes.
-func TestTheSentenceOfAnEventFitsWithAWindow(t *testing.T) {
+func TestEventMessageFitsWithWindow(t *testing.T) {
 	g := closed()
 	annotate(g, v1alpha1.RequestClose, "2026-11-23T12:00:00.123456789Z/8783h59m59.999999999s")
 	by(g, v1alpha1.RequestClose, strings.Repeat("x", 500), strings.Repeat("y", 1024))

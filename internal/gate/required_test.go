@@ -67,9 +67,9 @@ func TestApprovalRequirements(t *testing.T) {
 	}
 }
 
-// TestAnUnapprovedExceptionThatOnlyClosesOpensNothing adds one to the exceptions of a Gate, some of which are approved, and some of
+// TestUnapprovedClosingExceptionOpensNothing adds one to the exceptions of a Gate, some of which are approved, and some of
 // which are too many.
-func TestAnUnapprovedExceptionThatOnlyClosesOpensNothing(t *testing.T) {
+func TestUnapprovedClosingExceptionOpensNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := asking(drawGate(t), rapid.Int32Range(0, 1).Draw(t, "required"))
 		others := drawExceptions(t)

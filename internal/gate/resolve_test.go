@@ -70,7 +70,7 @@ func TestResolveReturnsClosingWithDependencies(t *testing.T) {
 }
 
 // The state did not change, so that nothing is announced. The history has what was missed.
-func TestAMissedTransitionIsOnlyInTheHistory(t *testing.T) {
+func TestMissedTransitionIsInHistoryOnly(t *testing.T) {
 	g := closed(windows(weekly("lunch", "12:00", "13:00")))
 	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon.Add(-time.Hour)).Status(&gate.Progress{Settled: true})
 	r := gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon.Add(2*time.Hour))
@@ -81,7 +81,7 @@ func TestAMissedTransitionIsOnlyInTheHistory(t *testing.T) {
 }
 
 // The lists of a status must not be shared between the status before and the one after, or a later write changes both.
-func TestStatusIsAValue(t *testing.T) {
+func TestStatusIsValue(t *testing.T) {
 	g := opened()
 	annotate(g, v1alpha1.RequestClose, stamp(noon))
 	g.Annotations[v1alpha1.ProceedRequestedAtAnnotation] = stamp(noon)
@@ -107,7 +107,7 @@ func TestStatusIsAValue(t *testing.T) {
 }
 
 // A pass may compute a condition several times. Its time changes only if the result differs from the condition before.
-func TestAConditionKeepsItsTimeUntilItChanges(t *testing.T) {
+func TestConditionKeepsTransitionTime(t *testing.T) {
 	g := closed()
 	ready := func(p *gate.Progress, now time.Time) string {
 		g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, now).Status(p)

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func TestSinceWhenAGateHasItsState(t *testing.T) {
+func TestStateSince(t *testing.T) {
 	before := v1alpha1.Transition{At: metav1.NewTime(noon.Add(-time.Hour)), State: v1alpha1.StateClosed, Reason: v1alpha1.OutsideOpenPeriodsReason}
 	for name, tc := range map[string]struct {
 		last     *v1alpha1.Transition

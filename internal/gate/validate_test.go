@@ -33,7 +33,7 @@ func manyLabels(n int) map[string]string {
 	return labels
 }
 
-func TestValidateNamesTheFieldOfABadInput(t *testing.T) {
+func TestValidateNamesInvalidField(t *testing.T) {
 	hundredAndOne := make([]v1alpha1.Period, 101)
 	for i := range hundredAndOne {
 		hundredAndOne[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")
@@ -156,7 +156,7 @@ func TestEachUnknownDayIsOneError(t *testing.T) {
 	}
 }
 
-func TestValidateAcceptsTheBoundsThemselves(t *testing.T) {
+func TestValidateAcceptsBounds(t *testing.T) {
 	hundred := make([]v1alpha1.Period, 100)
 	for i := range hundred {
 		hundred[i] = weekly(fmt.Sprintf("p%d", i), "08:00", "09:00")

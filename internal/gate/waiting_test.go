@@ -117,7 +117,7 @@ func TestOpenWaitsWhileStampsAreUnknown(t *testing.T) {
 	}
 }
 
-func TestNotAllNamesThatApproveCount(t *testing.T) {
+func TestCountedApprovers(t *testing.T) {
 	long := strings.Repeat("x", 340)
 	for _, who := range []string{"alice", "", " alice", "alice ", "bob\x00", long} {
 		g := closed(eyesOn(1))
@@ -128,7 +128,7 @@ func TestNotAllNamesThatApproveCount(t *testing.T) {
 	}
 }
 
-func TestPeopleWaitInBoundedNumbersAndEachForOneRequest(t *testing.T) {
+func TestWaitingRequestsAreBoundedPerUser(t *testing.T) {
 	g := closed(eyesOn(1))
 	for i := range 8 {
 		if got := asks(g, fmt.Sprint("user-", i), stamp(noon.Add(time.Duration(i)*time.Second)), noon.Add(time.Minute)); got.Err != nil {
@@ -143,7 +143,7 @@ func TestPeopleWaitInBoundedNumbersAndEachForOneRequest(t *testing.T) {
 	}
 }
 
-func TestAStampedEmergencyWithAReasonOpensAtOnce(t *testing.T) {
+func TestStampedEmergencyWithReasonOpensImmediately(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, emergency string
 		webhook           bool
@@ -176,7 +176,7 @@ func TestAStampedEmergencyWithAReasonOpensAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnApprovalNamesARequestAndItsGate(t *testing.T) {
+func TestApprovalNamesRequestAndGate(t *testing.T) {
 	g := closed(eyesOn(2))
 	g.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 	asks(g, "alice", stamp(noon), noon)

@@ -196,7 +196,7 @@ func (e *eyes) check() {
 }
 
 // No request opens without the approvals of others, a close always wins, and the status alone remembers all of that.
-func TestARequestOpensOnlyOnceEnoughOthersHaveApprovedIt(t *testing.T) {
+func TestRequestOpensOnceApproved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := &eyes{T: t, gate: opened(), now: noon}
 		if rapid.Bool().Draw(t, "closed by default") {

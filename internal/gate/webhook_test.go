@@ -27,7 +27,7 @@ func wrote(t *testing.T, g *v1alpha1.Gate, action v1alpha1.RequestAction, now ti
 	return ledger.Requested(g, action)
 }
 
-func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
+func TestWebhookRequestIsLaterThanAllOthers(t *testing.T) {
 	later := func(d time.Duration) string { return stamp(noon.Add(d)) }
 	for name, tc := range map[string]struct {
 		// annotations of people, and those that webhooks wrote.
@@ -86,7 +86,7 @@ func TestTheRequestOfAWebhookIsLaterThanAllThatTheGateHas(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAReasonKeepsNoneOfTheOneBefore(t *testing.T) {
+func TestRequestWithoutReasonClearsPreviousReason(t *testing.T) {
 	g := closed()
 	wrote(t, g, v1alpha1.RequestClose, noon)
 	handle(g, noon)
@@ -105,7 +105,7 @@ func TestARequestWithoutAReasonKeepsNoneOfTheOneBefore(t *testing.T) {
 
 // Replicas whose clocks differ by less than a minute accept webhooks, and a controller with another clock reconciles the Gate at random
 // times.
-func TestTheLastAcknowledgedWebhookWins(t *testing.T) {
+func TestLastAcknowledgedWebhookWins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		skews := rapid.SliceOfN(rapid.IntRange(-25_000, 25_000), 4, 4).Draw(t, "skews in ms")
 		clock := func(i int, now time.Time) time.Time {

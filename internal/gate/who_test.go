@@ -34,7 +34,7 @@ func TestRequesterIsStoredWithRequest(t *testing.T) {
 	}
 }
 
-func TestTextsFromAnnotationsAreOneShortLine(t *testing.T) {
+func TestAnnotationTextsAreOneShortLine(t *testing.T) {
 	account := "system:serviceaccount:" + strings.Repeat("n", 63) + ":" + strings.Repeat("s", 253)
 	for name, tc := range map[string]struct{ by, wantBy, reason, wantReason string }{
 		"the longest service account":  {by: account, wantBy: account},

@@ -24,7 +24,7 @@ func ask(t *testing.T, g *v1alpha1.Gate, action v1alpha1.RequestAction, value, w
 	return ""
 }
 
-func TestAWithdrawalIsPutIntoWords(t *testing.T) {
+func TestWithdrawalIsDescribed(t *testing.T) {
 	g := opened()
 	ask(t, g, v1alpha1.RequestClose, "2026-11-23T11:00:00Z", "alice", noon)
 	annotate(g, v1alpha1.RequestOpen, "2026-11-23T12:00:00Z/0s")
@@ -35,7 +35,7 @@ func TestAWithdrawalIsPutIntoWords(t *testing.T) {
 	}
 }
 
-func TestARequestHasAState(t *testing.T) {
+func TestRequestState(t *testing.T) {
 	const planned, inForce, ended = v1alpha1.RequestPlanned, v1alpha1.RequestInForce, v1alpha1.RequestEnded
 	for name, tc := range map[string]struct {
 		action v1alpha1.RequestAction
@@ -80,7 +80,7 @@ func TestARequestHasAState(t *testing.T) {
 }
 
 // A later release may know more states, and a user may go back to this one.
-func TestAnOpenRequestWithAnUnknownStateOpensNothing(t *testing.T) {
+func TestOpenRequestWithUnknownStateOpensNothing(t *testing.T) {
 	for state, want := range map[v1alpha1.RequestState]v1alpha1.State{v1alpha1.RequestInForce: isOpened, "": isClosed, "Rejected": isClosed} {
 		g, at := closed(), metav1.NewMicroTime(noon)
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestOpen, State: state, RequestedAt: at, AcceptedAt: at, Source: v1alpha1.SourceAnnotation}}

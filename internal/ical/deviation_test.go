@@ -18,8 +18,8 @@ func warned(c *ical.Calendar) (all []string) {
 	return all
 }
 
-// TestDeviationsAreReadWithAWarning reads what some programs write although RFC 5545 does not allow it, or although it has no effect.
-func TestDeviationsAreReadWithAWarning(t *testing.T) {
+// TestDeviationsCauseWarnings reads what some programs write although RFC 5545 does not allow it, or although it has no effect.
+func TestDeviationsCauseWarnings(t *testing.T) {
 	const first, second = "2026-06-01T08:00Z/2026-06-01T09:00Z A", "2026-06-02T08:00Z/2026-06-02T09:00Z A"
 	start, hour := "DTSTART:20260601T100000", "DURATION:PT1H"
 	series := []string{start, hour, "RRULE:FREQ=DAILY;COUNT=2"}
@@ -79,8 +79,8 @@ func TestDeviationsAreReadWithAWarning(t *testing.T) {
 	}
 }
 
-// TestValuesWithoutAZoneAreInTheZoneOfTheStart reads values of an event in New York. The zone of the reader is Oslo.
-func TestValuesWithoutAZoneAreInTheZoneOfTheStart(t *testing.T) {
+// TestValuesWithoutZoneUseZoneOfStart reads values of an event in New York. The zone of the reader is Oslo.
+func TestValuesWithoutZoneUseZoneOfStart(t *testing.T) {
 	start := "DTSTART;TZID=America/New_York:20260601T100000"
 	for name, tt := range map[string]struct {
 		text string
@@ -106,8 +106,8 @@ func TestValuesWithoutAZoneAreInTheZoneOfTheStart(t *testing.T) {
 
 const newYork = "BEGIN:VEVENT\nUID:a\nSUMMARY:Daily\nDTSTART;TZID=America/New_York:20260601T100000\nDURATION:PT1H\nRRULE:FREQ=DAILY;COUNT=2\nEND:VEVENT\n"
 
-// TestAChangeOfASeriesOfDatesMayHaveATime checks that a RECURRENCE-ID with a time means its date.
-func TestAChangeOfASeriesOfDatesMayHaveATime(t *testing.T) {
+// TestDateSeriesMayHaveTimedOverride checks that a RECURRENCE-ID with a time means its date.
+func TestDateSeriesMayHaveTimedOverride(t *testing.T) {
 	text := strings.NewReplacer("DTSTART;TZID=America/New_York:20260601T100000", "DTSTART;VALUE=DATE:20260601", "DURATION:PT1H\n", "").Replace(newYork)
 	for _, id := range []string{":20260602T000000Z", ";TZID=America/New_York:20260602T230000", ":20260602T000000", ";VALUE=DATE:20260602"} {
 		c := mustRead(t, calendar(text, changed(id, "STATUS:CANCELLED")), options())
@@ -122,7 +122,7 @@ func sameUID(day int, lines ...string) string {
 	return event(append([]string{fmt.Sprintf("DTSTART;VALUE=DATE:202606%02d", day)}, lines...)...)
 }
 
-func TestEventsWithTheSameUIDOnDifferentDays(t *testing.T) {
+func TestSameUIDOnDifferentDays(t *testing.T) {
 	const first, second, third = "2026-05-31T22:00Z/2026-06-01T22:00Z A", "2026-06-01T22:00Z/2026-06-02T22:00Z A", "2026-06-02T22:00Z/2026-06-03T22:00Z A"
 	stamp := func(n int) string { return fmt.Sprintf("DTSTAMP:2026010%dT000000Z", n) }
 	for name, tt := range map[string]struct {
@@ -165,8 +165,8 @@ func TestEventsWithTheSameUIDOnDifferentDays(t *testing.T) {
 	}
 }
 
-// TestStandardTimeAndDaylightTimeBeginAtOnceIn1601 reads zones as Exchange writes them.
-func TestStandardTimeAndDaylightTimeBeginAtOnceIn1601(t *testing.T) {
+// TestZonesStartingIn1601 reads zones as Exchange writes them.
+func TestZonesStartingIn1601(t *testing.T) {
 	zone := func(standard, daylight string) string {
 		return "BEGIN:VTIMEZONE\nTZID:Mine\nBEGIN:STANDARD\nDTSTART:16010101T" + standard + "\nEND:STANDARD\nBEGIN:DAYLIGHT\nDTSTART:16010101T" + daylight + "\nEND:DAYLIGHT\nEND:VTIMEZONE\n" +
 			event("DTSTART;TZID=Mine:20260601T100000", "DURATION:PT1H") + "\n" + event("UID:b", "DTSTART;TZID=Mine:20261201T100000", "DURATION:PT1H")
@@ -184,9 +184,9 @@ func TestStandardTimeAndDaylightTimeBeginAtOnceIn1601(t *testing.T) {
 	}
 }
 
-// TestAllErrorsOfATextAreReported reads a text with a malformed line, an event that cannot be identified, and an event with an invalid
+// TestAllErrorsAreReported reads a text with a malformed line, an event that cannot be identified, and an event with an invalid
 // rule.
-func TestAllErrorsOfATextAreReported(t *testing.T) {
+func TestAllErrorsAreReported(t *testing.T) {
 	text := calendar("no property", event("SEQUENCE:x", "STATUS:y", "DTSTART:20260601"), event("DTSTART:20260601T100000", "DURATION:PT1H", "RRULE:FREQ=HOURLY"),
 		strings.Replace(event("STATUS:CANCELLED", "RRULE:x"), "UID:a", "UID:b", 1))
 	_, err := ical.Read(text, options())

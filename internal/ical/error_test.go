@@ -148,7 +148,7 @@ func check(t *testing.T, text, want string) {
 	}
 }
 
-func TestTextsThatAreNoCalendars(t *testing.T) {
+func TestInvalidCalendars(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                               `line 1: VCALENDAR is missing: this is not an iCalendar text`,
 		"\uFEFF\r\n":                     `line 1: VCALENDAR is missing: this is not an iCalendar text`,

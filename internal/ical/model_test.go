@@ -218,8 +218,8 @@ func drawModel(t *rapid.T, start time.Time) model {
 	return m
 }
 
-// TestRulesAgainstAModel compares rules with a model that checks each day separately.
-func TestRulesAgainstAModel(t *testing.T) {
+// TestRulesMatchModel compares rules with a model that checks each day separately.
+func TestRulesMatchModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := utc("2018-01-01T00:00:00Z").AddDate(0, 0, rapid.IntRange(0, 2000).Draw(t, "start"))
 		m := drawModel(t, start)

@@ -8,9 +8,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ical"
 )
 
-// TestMeaningOfEvents reads events of two years from 2026 on in Oslo, which is one hour ahead of UTC, and two hours from 29 March to 25
+// TestEventSemantics reads events of two years from 2026 on in Oslo, which is one hour ahead of UTC, and two hours from 29 March to 25
 // October 2026.
-func TestMeaningOfEvents(t *testing.T) {
+func TestEventSemantics(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		text string
@@ -167,7 +167,7 @@ func TestMeaningOfEvents(t *testing.T) {
 	}
 }
 
-func TestHowTextsAreWritten(t *testing.T) {
+func TestTextEscapes(t *testing.T) {
 	want := []string{"2026-06-01T10:00Z/2026-06-01T11:00Z Frost, Sörens; plan\n\\x\u00e9"}
 	plain := calendar("BEGIN:VEVENT", "UID:a", `SUMMARY;LANGUAGE=de:Frost\, Sörens\; plan\N\\x`+"\u00e9", "DTSTART:20260601T100000Z", "DURATION:PT1H", "END:VEVENT")
 	for name, text := range map[string]string{
@@ -197,7 +197,7 @@ func TestHowTextsAreWritten(t *testing.T) {
 	}
 }
 
-func TestNoZoneIsUTC(t *testing.T) {
+func TestTimesWithoutZoneAreUTC(t *testing.T) {
 	o := options()
 	o.Zone = nil
 	got := show(mustRead(t, calendar(event("DTSTART;VALUE=DATE:20260601")), o))

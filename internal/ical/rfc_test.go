@@ -197,7 +197,7 @@ func printed(t *testing.T, text string) (all []string) {
 	return all
 }
 
-func TestExamplesOfRecurrenceRules(t *testing.T) {
+func TestRecurrenceRuleExamples(t *testing.T) {
 	for _, tt := range rfcExamples {
 		t.Run(tt.name, func(t *testing.T) {
 			want := printed(t, tt.want)
@@ -228,7 +228,7 @@ func TestExamplesOfRecurrenceRules(t *testing.T) {
 	}
 }
 
-func TestExampleOfTimesOfDay(t *testing.T) {
+func TestTimeOfDayExamples(t *testing.T) {
 	text := calendar(event(
 		"DTSTART;TZID=America/New_York:19970902T090000", "DURATION:PT1M",
 		"RRULE:FREQ=DAILY;BYHOUR=9,10,11,12,13,14,15,16;BYMINUTE=0,20,40",
@@ -244,8 +244,8 @@ func TestExampleOfTimesOfDay(t *testing.T) {
 	}
 }
 
-// TestExamplesOfEvents reads the examples of RFC 5545 sections 3.6.1, 3.8.5.1 and 3.8.5.2.
-func TestExamplesOfEvents(t *testing.T) {
+// TestEventExamples reads the examples of RFC 5545 sections 3.6.1, 3.8.5.1 and 3.8.5.2.
+func TestEventExamples(t *testing.T) {
 	for _, tt := range []struct {
 		name, event string
 		want        []string

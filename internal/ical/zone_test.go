@@ -44,8 +44,8 @@ func zone(standard, daylight, winter, summer string) string {
 	}, "\n")
 }
 
-// TestClocksThatChange checks each hour around each change, at wall-clock times that exist and at those that are skipped or repeated.
-func TestClocksThatChange(t *testing.T) {
+// TestDaylightSavingChanges checks each hour around each change, at wall-clock times that exist and at those that are skipped or repeated.
+func TestDaylightSavingChanges(t *testing.T) {
 	for name, all := range changes {
 		for _, change := range all {
 			var text string
@@ -80,8 +80,8 @@ func TestClocksThatChange(t *testing.T) {
 	}
 }
 
-// TestVTimezonesAgainstTheDatabase compares random wall-clock times of three years.
-func TestVTimezonesAgainstTheDatabase(t *testing.T) {
+// TestVTimezonesMatchDatabase compares random wall-clock times of three years.
+func TestVTimezonesMatchDatabase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"America/New_York", "Europe/Oslo"}).Draw(t, "zone")
 		defined := rapid.SampledFrom(vtimezones[name]).Draw(t, "VTIMEZONE")
@@ -101,7 +101,7 @@ func TestVTimezonesAgainstTheDatabase(t *testing.T) {
 	})
 }
 
-func TestWhichZoneATZIDIs(t *testing.T) {
+func TestTZIDs(t *testing.T) {
 	fixed := func(tzid, offset string) string {
 		return "BEGIN:VTIMEZONE\nTZID:" + tzid + "\nBEGIN:STANDARD\nDTSTART:19700101T000000\nTZOFFSETFROM:" + offset + "\nTZOFFSETTO:" + offset + "\nEND:STANDARD\nEND:VTIMEZONE"
 	}
@@ -128,8 +128,8 @@ func TestWhichZoneATZIDIs(t *testing.T) {
 	}
 }
 
-// TestZonesOfWindows compares each zone of Windows with the zone of IANA.
-func TestZonesOfWindows(t *testing.T) {
+// TestWindowsZones compares each zone of Windows with the zone of IANA.
+func TestWindowsZones(t *testing.T) {
 	for tzid, name := range ical.Windows {
 		text := strings.Join([]string{
 			event("DTSTART;TZID="+tzid+":20260115T120000", "DURATION:PT1H", "RDATE;TZID="+tzid+":20260715T120000"),

@@ -1,6 +1,6 @@
 package ledger
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgClosedByPeople          = "a user has closed the gate, so a webhook cannot open it"
 	msgRefused                 = "is refused, %w: %s"

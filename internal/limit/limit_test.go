@@ -28,7 +28,7 @@ func work(t *testing.T, l *Limiter, viewer string, took time.Duration) time.Dura
 	return time.Since(begin).Round(time.Millisecond)
 }
 
-func TestWorkTakesItsPartOfTheTime(t *testing.T) {
+func TestWorkTakesItsShareOfTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, begin, took := New(8, 4, 0.2, time.Second), time.Now(), time.Duration(0)
 		for range 1000 {
@@ -47,7 +47,7 @@ func TestWorkTakesItsPartOfTheTime(t *testing.T) {
 	})
 }
 
-func TestWorkBelowItsPartDoesNotWait(t *testing.T) {
+func TestWorkBelowShareDoesNotWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(8, 4, 0.2, time.Second)
 		for range 1000 {
@@ -59,7 +59,7 @@ func TestWorkBelowItsPartDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestAViewerLeavesHalfOfTheTimeToOthers(t *testing.T) {
+func TestViewerLeavesHalfOfTimeToOthers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(8, 4, 0.2, time.Second)
 		work(t, l, "greedy", time.Second)
@@ -81,7 +81,7 @@ func TestAViewerLeavesHalfOfTheTimeToOthers(t *testing.T) {
 	})
 }
 
-func TestAViewerInDebtOccupiesNoSlotOfTheTotal(t *testing.T) {
+func TestViewerInDebtTakesNoTotalSlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(1, 1, 0.2, 10*time.Second)
 		work(t, l, "greedy", 6*time.Second)
@@ -97,7 +97,7 @@ func TestAViewerInDebtOccupiesNoSlotOfTheTotal(t *testing.T) {
 	})
 }
 
-func TestWorkThatWouldBeginAfterItsDeadlineFailsAtOnce(t *testing.T) {
+func TestWorkBeyondDeadlineFailsImmediately(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(8, 4, 0.1, time.Second)
 		work(t, l, "", 2*time.Second)
@@ -115,7 +115,7 @@ func TestWorkThatWouldBeginAfterItsDeadlineFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAContextIsNoLackOfTime(t *testing.T) {
+func TestContextErrorIsNoOverload(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(8, 4, 0.1, time.Second)
 		ended, cancel := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ type silent struct{ context.Context }
 func (silent) Done() <-chan struct{} { return nil }
 func (silent) Err() error            { return nil }
 
-func TestOnePieceOfWorkCountsAsLongAsItTook(t *testing.T) {
+func TestWorkIsChargedAsLongAsItTook(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
 		-time.Hour: 0, 0: 0, time.Second: 0, 1500 * time.Millisecond: 5 * time.Second, 4 * time.Second: 30 * time.Second,
@@ -161,7 +161,7 @@ func TestOnePieceOfWorkCountsAsLongAsItTook(t *testing.T) {
 }
 
 // Work that is known to take long must not begin together with other work that the time does not suffice for.
-func TestSpentTimeIsReservedBeforeTheWorkBegins(t *testing.T) {
+func TestTimeIsReservedBeforeWork(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l, begin := New(8, 4, 0.1, time.Second), time.Now()
 		for i, want := range []time.Duration{0, 0, 5 * time.Second, 10 * time.Second} {
@@ -175,7 +175,7 @@ func TestSpentTimeIsReservedBeforeTheWorkBegins(t *testing.T) {
 	})
 }
 
-func TestWorkWithoutABoundOfTimeWaitsForASlotOnly(t *testing.T) {
+func TestWorkWithoutTimeLimitWaitsForSlotOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(1, 1, 0, time.Second)
 		for range 10 {
@@ -191,7 +191,7 @@ func TestWorkWithoutABoundOfTimeWaitsForASlotOnly(t *testing.T) {
 	})
 }
 
-func TestAViewerLeavesHalfOfTheSlotsToOthers(t *testing.T) {
+func TestViewerLeavesHalfOfSlotsToOthers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(4, 2, 0.2, time.Hour)
 		// begins has a viewer wait for a slot, and returns the function that ends its work, nil while it waits.
@@ -232,7 +232,7 @@ func TestAViewerLeavesHalfOfTheSlotsToOthers(t *testing.T) {
 	})
 }
 
-func TestAWaitForASlotEndsWithItsContext(t *testing.T) {
+func TestWaitForSlotEndsWithContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(1, 1, 0.1, time.Second)
 		work(t, l, "b", 2*time.Second) // with a debt, its share is kept
@@ -259,7 +259,7 @@ func TestAWaitForASlotEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestSharesAreEvictedWithoutWorkAndWithoutDebt(t *testing.T) {
+func TestIdlePaidSharesAreEvicted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := New(8, 4, 0.2, time.Second)
 		work(t, l, "busy", time.Second)

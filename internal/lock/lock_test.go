@@ -45,7 +45,7 @@ func text(t *rapid.T, spec lockv1alpha1.GateLockSpec) string {
 	return string(out)
 }
 
-func TestSharesArePutReadAndRemovedAlone(t *testing.T) {
+func TestSharesAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := lockv1alpha1.GateLockSpec{}
 		model := map[string]Part{}

@@ -49,7 +49,7 @@ func TestUpdateKeepsOtherParts(t *testing.T) {
 	}
 }
 
-func TestLockersOfObject(t *testing.T) {
+func TestLockersForObject(t *testing.T) {
 	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, map[string]*lock.Part{
 		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
@@ -86,7 +86,7 @@ func TestLockersOfObject(t *testing.T) {
 	}
 }
 
-func TestLockersByLockOfAllNamespaces(t *testing.T) {
+func TestLockersInLockOfAllNamespaces(t *testing.T) {
 	ref := func(edit func(*v1alpha1.TargetReference)) v1alpha1.TargetReference {
 		r := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, Namespace: v1alpha1.AnyName}
 		edit(&r)

@@ -220,7 +220,7 @@ func newModel(t *rapid.T) *model {
 	return m
 }
 
-func TestLawsOfARefresh(t *testing.T) {
+func TestRefreshInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){

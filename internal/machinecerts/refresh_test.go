@@ -91,7 +91,7 @@ func next(d machinecerts.Decision) []string {
 	return all
 }
 
-func TestTheMostUrgentMachineIsNext(t *testing.T) {
+func TestMostUrgentMachineIsNext(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate      machinecerts.Policy
 		machines  []machinecerts.Machine
@@ -185,14 +185,14 @@ func TestOneMachineAtATime(t *testing.T) {
 }
 
 // A provider that is busy with a Machine ignores a new request for it.
-func TestAMachineThatTheProviderIsBusyWithIsNotBegun(t *testing.T) {
+func TestBusyMachineIsNotStarted(t *testing.T) {
 	d := machinecerts.Decide(opened(), []machinecerts.Machine{machine("a", day, status("in-progress"))}, now)
 	if len(d.Next) > 0 || d.Due != 1 {
 		t.Errorf("got %+v", d)
 	}
 }
 
-func TestStuckMachineIsOneFault(t *testing.T) {
+func TestStuckMachineIsOneFailure(t *testing.T) {
 	failed, waiting := machine("z", 90*day, theirs, status("failed")), machine("y", 80*day, theirs)
 	d := machinecerts.Decide(opened(), []machinecerts.Machine{failed, waiting, machine("a", day), machine("b", day)}, now)
 	if len(d.Faults) != 1 || d.Faults[0].Machine != "fleet/z" {
@@ -200,7 +200,7 @@ func TestStuckMachineIsOneFault(t *testing.T) {
 	}
 }
 
-func TestHowARefreshEnds(t *testing.T) {
+func TestRefreshOutcomes(t *testing.T) {
 	pending, old := asked(us, time.Minute), asked(us, time.Hour)
 	for name, tc := range map[string]struct {
 		gate    machinecerts.Policy
@@ -299,7 +299,7 @@ func TestRecheckTimes(t *testing.T) {
 	}
 }
 
-func TestABrokenExpiryIsAFault(t *testing.T) {
+func TestInvalidExpiryIsError(t *testing.T) {
 	for _, value := range []string{"tomorrow", "2026-11-23", "1795435200", "2026-11-23T12:00:00"} {
 		d := machinecerts.Decide(opened(), []machinecerts.Machine{machine("a", 0, expiry(value)), machine("b", day)}, now)
 		if len(d.Faults) != 1 || d.Faults[0].Machine != "fleet/a" || !slices.Equal(next(d), []string{"b"}) {
@@ -308,7 +308,7 @@ func TestABrokenExpiryIsAFault(t *testing.T) {
 	}
 }
 
-func TestARecordReadsAsItWasWritten(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	record := machinecerts.Record{Refresh: us, RequestedAt: now.Add(time.Nanosecond), Expiry: now.Add(day)}
 	const want = `{"refresh":"ops/nights","requestedAt":"2026-11-23T12:00:00.000000001Z","expiry":"2026-11-24T12:00:00Z"}`
 	if record.String() != want {

@@ -46,7 +46,7 @@ func TestSlowPreviewEndsEarlyAndReportsIt(t *testing.T) {
 	}
 }
 
-func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
+func TestExceptionWithUnknownLeadEmptiesPreview(t *testing.T) {
 	e := extending("x", "restless")
 	e.Spec.LeadTime, e.Spec.ValidUntil = &v1alpha1.Duration{Duration: time.Hour}, metav1.NewTime(day.From.AddDate(0, 0, 80))
 	e.Spec.OpenPeriods, e.Spec.ClosePeriods = nil, known("", restless).Spec.OpenPeriods
@@ -61,7 +61,7 @@ func TestAnExceptionWhoseLeadIsUnknownLeavesAPreviewEmpty(t *testing.T) {
 	}
 }
 
-func TestAPreviewEndsWithItsContext(t *testing.T) {
+func TestPreviewEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	set := preview.FromCluster([]*v1alpha1.Gate{known("restless", restless)}, nil).Within(ctx, preview.PageLookups)

@@ -116,7 +116,7 @@ func TestPreviewNamesEvents(t *testing.T) {
 	}
 }
 
-func TestACalendarOfAManifestThatCannotBeReadIsAFault(t *testing.T) {
+func TestUnreadableCalendarOfManifestIsError(t *testing.T) {
 	for name, tc := range map[string]struct{ manifest, want string }{
 		"a broken file":        {strings.Replace(holidays("Day"), "PT1H", "soon", 1), `gates.yaml: apps/days: data[no.ics]: `},
 		"a key that is absent": {strings.Replace(holidays("Day"), "no.ics", "se.ics", 1), `gates.yaml: apps/days: data[no.ics]: does not exist in the ConfigMap`},
@@ -136,7 +136,7 @@ func TestACalendarOfAManifestThatCannotBeReadIsAFault(t *testing.T) {
 	}
 }
 
-func TestADiffNamesTheEventThatCloses(t *testing.T) {
+func TestDiffNamesClosingEvent(t *testing.T) {
 	before, after := manifests(t, frozen("no.ics"), strings.Replace(holidays("Day"), "20261124", "20261123", 1)), manifests(t, frozen("no.ics"), holidays("Day"))
 	changes, _, err := preview.Diff(before, after, day)
 	if err != nil || len(changes.Gates) != 1 || len(changes.Gates[0].Differences) != 1 {

@@ -73,7 +73,7 @@ func TestDifferenceHasCauseAtItsStart(t *testing.T) {
 	}
 }
 
-func TestDiffNamesAFaultOfEitherSide(t *testing.T) {
+func TestDiffReportsErrorOfEitherSide(t *testing.T) {
 	good, bad := manifests(t, gate("web", "12:00")), manifests(t, gate("web", "25:00"))
 	for name, sides := range map[string][2]*preview.Set{"before": {bad, good}, "after": {good, bad}} {
 		if _, _, err := preview.Diff(sides[0], sides[1], day); err == nil {
@@ -82,7 +82,7 @@ func TestDiffNamesAFaultOfEitherSide(t *testing.T) {
 	}
 }
 
-func TestGatesThatNoManifestHasStayUnlessTheyArePruned(t *testing.T) {
+func TestGatesMissingFromManifestsStayUnlessPruned(t *testing.T) {
 	before := preview.FromCluster([]*v1alpha1.Gate{known("web"), known("db")}, []*v1alpha1.GateException{extending("hotfix", "web")})
 	change := manifests(t, gate("web", "13:00"))
 	if got, want := changes(t, before, before.Applied(change)), "apps/web changed 12:00-13:00 closed opened: outside open periods, open period day"; got != want {
@@ -95,7 +95,7 @@ func TestGatesThatNoManifestHasStayUnlessTheyArePruned(t *testing.T) {
 	}
 }
 
-func TestTheJSONOfAChangeIsStable(t *testing.T) {
+func TestChangeJSONIsStable(t *testing.T) {
 	found, _, err := preview.Diff(manifests(t, gate("web", "12:00")), manifests(t, gate("web", "13:00"), gate("x", "11:00")), day)
 	if err != nil {
 		t.Fatal(err)

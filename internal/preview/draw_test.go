@@ -63,7 +63,7 @@ func TestPictureIsXMLWithoutScriptsAndHasTexts(t *testing.T) {
 	}
 }
 
-func TestOnlyBarsThatAreClosedHaveThePattern(t *testing.T) {
+func TestOnlyClosedBarsHavePattern(t *testing.T) {
 	for line := range strings.Lines(svgOf(t, shown(), day)) {
 		if strings.Contains(line, `class="bar `) && strings.Contains(line, `class="bar closed"`) != strings.Contains(line, "hatch") {
 			t.Errorf("%s", line)
@@ -71,7 +71,7 @@ func TestOnlyBarsThatAreClosedHaveThePattern(t *testing.T) {
 	}
 }
 
-func TestAPictureOfALongTimeStaysSmall(t *testing.T) {
+func TestPictureOfLongRangeIsSmall(t *testing.T) {
 	in := preview.Range{From: day.From, Until: day.From.AddDate(5000, 0, 0)}
 	got := svgOf(t, &preview.Report{}, in)
 	if n := strings.Count(got, "<line class=\"day\""); n < 10 || n > 300 {
@@ -79,7 +79,7 @@ func TestAPictureOfALongTimeStaysSmall(t *testing.T) {
 	}
 }
 
-func TestABarHasACharacterForEachPartOfARange(t *testing.T) {
+func TestBarCharacters(t *testing.T) {
 	line := shown().Gates[0]
 	for columns, want := range map[int]string{
 		24: "░░░░░░░░░░██░░░░░░░░░░░░", 12: "░░░░░█░░░░░░", 6: "░░▒░░░", 1: "▒",
@@ -93,7 +93,7 @@ func TestABarHasACharacterForEachPartOfARange(t *testing.T) {
 	}
 }
 
-func TestAShortOpeningIsSeenInABar(t *testing.T) {
+func TestBarShowsShortOpening(t *testing.T) {
 	line := preview.Timeline{Intervals: []preview.Interval{
 		{From: at(0), Until: at(3), Cause: preview.Cause{State: "closed"}}, {From: at(3), Until: metav1.NewTime(at(3).Add(time.Second)), Cause: preview.Cause{State: "opened"}},
 		{From: metav1.NewTime(at(3).Add(time.Second)), Until: at(24), Cause: preview.Cause{State: "closed"}},
@@ -103,7 +103,7 @@ func TestAShortOpeningIsSeenInABar(t *testing.T) {
 	}
 }
 
-func TestTheAxisHasTheDaysOfTheZone(t *testing.T) {
+func TestAxisHasDaysOfZone(t *testing.T) {
 	oslo, err := tz.Load("Europe/Oslo")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 
 // An exported object of the cluster has its creationTimestamp, and a new one has none. In the cluster, the new one would be newer and take
 // precedence.
-func TestPreviewTakesAManifestThatNoClusterHasSeenForTheNewest(t *testing.T) {
+func TestPreviewTreatsUncreatedManifestAsNewest(t *testing.T) {
 	manifests := `
 apiVersion: gating.toolkit.fluxcd.io/v1alpha1
 kind: Gate

@@ -93,7 +93,7 @@ func stretchesOf(t *testing.T, events []*ics.VEvent) (lines []string) {
 	return lines
 }
 
-func TestACalendarHasAnEventForEachInterval(t *testing.T) {
+func TestCalendarHasEventPerInterval(t *testing.T) {
 	report := previewed(t, manifests(t, gate("web", "12:00")), day)
 	got := calendarOf(t, report, day, state("opened"))
 	want := strings.ReplaceAll(`BEGIN:VCALENDAR
@@ -133,7 +133,7 @@ END:VCALENDAR
 	}
 }
 
-func TestTheTextsOfACalendarComeBackAsTheyWere(t *testing.T) {
+func TestCalendarTextsRoundTrip(t *testing.T) {
 	events := parsed(t, calendarOf(t, shown(), day))
 	if want := `<web>&"': closed (close period a, b; c\d` + "\n" + strings.Repeat("日", 40) + ")"; events[0].GetProperty(ics.ComponentPropertySummary).Value != want {
 		t.Errorf("got %q, want %q", events[0].GetProperty(ics.ComponentPropertySummary).Value, want)
@@ -188,7 +188,7 @@ func uids(t *testing.T, set *preview.Set, in preview.Range) map[string]string {
 	return names
 }
 
-func TestEventKeepsNameAndStartOverTime(t *testing.T) {
+func TestEventKeepsUIDAndStart(t *testing.T) {
 	created := func(g *v1alpha1.Gate) { g.CreationTimestamp = metav1.NewTime(day.From.AddDate(0, -3, 0)) }
 	shut := func(g *v1alpha1.Gate) { g.Spec.OpenPeriods, g.Spec.Default = nil, v1alpha1.StateClosed }
 	frozen := func(g *v1alpha1.Gate) {
@@ -223,14 +223,14 @@ func TestEventKeepsNameAndStartOverTime(t *testing.T) {
 	}
 }
 
-func TestAnEventKeepsItsNameWhenItsEndMoves(t *testing.T) {
+func TestEventKeepsUIDWhenEndMoves(t *testing.T) {
 	before, after := uids(t, manifests(t, gate("web", "12:00")), day), uids(t, manifests(t, gate("web", "13:00")), day)
 	if uid := "opened-from-20261124T100000Z.web.gate.apps"; before[uid] == "" || after[uid] == "" {
 		t.Errorf("before %q, after %q", before, after)
 	}
 }
 
-func TestEventsOfDifferentGatesNeverHaveTheSameName(t *testing.T) {
+func TestEventUIDsDifferBetweenGates(t *testing.T) {
 	report := &preview.Report{}
 	for _, name := range []string{"apps/web", "apps/web.gate.apps", "apps.gate.web/apps", "web/web.gate.apps", "apps/gate", "gate/apps", "apps/web.gate"} {
 		report.Gates = append(report.Gates, preview.NotFound(name, day), preview.Timeline{Gate: name, Intervals: shown().Gates[0].Intervals})
@@ -249,7 +249,7 @@ func TestEventHasAllCausesOfItsInterval(t *testing.T) {
 	}
 }
 
-func TestAGateThatCannotBeDecidedOnIsInEveryCalendar(t *testing.T) {
+func TestUndecidableGateIsInEachCalendar(t *testing.T) {
 	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
 	holidays := func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{
@@ -302,7 +302,7 @@ func TestCalendarOverLimitHasItsEnd(t *testing.T) {
 	}
 }
 
-func TestOnlyAsManyIntervalsAreComputedAsAreShown(t *testing.T) {
+func TestOnlyShownIntervalsAreComputed(t *testing.T) {
 	set := preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
 	set.AtMost(7)
 	if n := len(previewed(t, set, preview.Range{From: day.From, Until: day.From.AddDate(1, 0, 0)}).Gates[0].Intervals); n != 7 {

@@ -7,8 +7,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// TestJSONIsReadAsTheAPIServerDoes reads escaped surrogate pairs, which YAML does not have, and a YAML document that starts like JSON.
-func TestJSONIsReadAsTheAPIServerDoes(t *testing.T) {
+// TestJSONIsDecodedLikeAPIServer reads escaped surrogate pairs, which YAML does not have, and a YAML document that starts like JSON.
+func TestJSONIsDecodedLikeAPIServer(t *testing.T) {
 	const gate = `"spec": {"default": "closed", "openPeriods": [{"name": "w", "start": "10:00", "end": "12:00"}]}}`
 	for name, text := range map[string]string{
 		"JSON": `{"apiVersion": "gating.toolkit.fluxcd.io/v1alpha1", "kind": "Gate", "metadata": {"name": "shop", "namespace": "apps", "annotations": {"note": "\ud83c\udf84"}}, ` + gate,
@@ -25,7 +25,7 @@ func TestJSONIsReadAsTheAPIServerDoes(t *testing.T) {
 	}
 }
 
-func TestAMinuteBetweenClosePeriodsIsAWarning(t *testing.T) {
+func TestMinuteBetweenClosePeriodsIsWarning(t *testing.T) {
 	for end, want := range map[string]string{
 		"10:59": "gates.yaml: apps/shop: spec.closePeriods: the gate is open for 1m0s between close periods a and b, from ",
 		"10:58": "", "11:00": "",

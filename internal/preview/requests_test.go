@@ -18,7 +18,7 @@ func fourEyes(annotations ...string) string {
 }
 
 // A request in a manifest waits for approvals, as in a cluster with config/policies. Other annotations do not change that.
-func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
+func TestManifestRequestWaitsForApproval(t *testing.T) {
 	const midnight, now = `"2026-11-24T00:00:00Z"`, "open.gate.fluxcd.io/requestedAt: "
 	const waits = "gates.yaml: apps/web: spec.approvals: an open request of the user who applies it at %s waits for 2 more approvals: approve it with kubectl gate approve gate/web -n apps"
 	for name, tc := range map[string]struct {
@@ -49,7 +49,7 @@ func TestARequestInAManifestWaitsForApprovals(t *testing.T) {
 }
 
 // A calendar shows when a Gate opens, but not the requester.
-func TestARequestInAClusterWaitsForApprovalsAndNoCalendarNamesIt(t *testing.T) {
+func TestClusterRequestWaitsForApprovalAndIsInNoCalendar(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		at := metav1.NewMicroTime(day.From)
 		g.Spec.Approvals = &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}

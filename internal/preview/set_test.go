@@ -17,7 +17,7 @@ func asksForOne(g *v1alpha1.Gate) {
 	g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 1}}
 }
 
-func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
+func TestClusterExceptionCountsOnlyIfApproved(t *testing.T) {
 	waits := extending("hotfix", "web")
 	approved := waits.DeepCopy()
 	approved.Annotations = map[string]string{v1alpha1.AuthorsAnnotation: "ann"}
@@ -32,7 +32,7 @@ func TestAnExceptionOfAClusterCountsOnlyWithItsApprovals(t *testing.T) {
 	}
 }
 
-func TestTheRequestsInTheStatusOfAClusterCount(t *testing.T) {
+func TestRequestsInClusterStatusCount(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) {
 		g.Status.Requests = []v1alpha1.AcceptedRequest{{
 			State:  v1alpha1.RequestInForce,
@@ -48,7 +48,7 @@ func TestTheRequestsInTheStatusOfAClusterCount(t *testing.T) {
 	}
 }
 
-func TestRequestRefusedByClusterIsAWarning(t *testing.T) {
+func TestRequestRefusedByClusterCausesWarning(t *testing.T) {
 	asked := func(g *v1alpha1.Gate) { g.Annotations = map[string]string{v1alpha1.OpenRequestedAtAnnotation: "soon"} }
 	cluster := preview.FromCluster([]*v1alpha1.Gate{known("web", asked)}, nil)
 	for name, set := range map[string]*preview.Set{"as it is": cluster, "with another spec": cluster.Applied(manifests(t, gate("web", "12:00")))} {
@@ -58,7 +58,7 @@ func TestRequestRefusedByClusterIsAWarning(t *testing.T) {
 	}
 }
 
-func TestAnExceptionThatIsTheSameInTheClusterKeepsItsApprovals(t *testing.T) {
+func TestUnchangedExceptionKeepsApprovals(t *testing.T) {
 	waits := extending("hotfix", "web")
 	cluster := preview.FromCluster([]*v1alpha1.Gate{known("web", asksForOne)}, []*v1alpha1.GateException{waits})
 	if open, _ := opens(t, cluster.Applied(manifests(t, exception("hotfix", "web")))); open != "apps/web 10:00-12:00 open period day" {
@@ -71,7 +71,7 @@ func TestAnExceptionThatIsTheSameInTheClusterKeepsItsApprovals(t *testing.T) {
 	}
 }
 
-func TestAGateOfAClusterWithAnInvalidSpecStaysClosed(t *testing.T) {
+func TestInvalidGateOfClusterStaysClosed(t *testing.T) {
 	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
 	report, _, err := preview.FromCluster([]*v1alpha1.Gate{known("web", nowhere)}, nil).Preview(day)
 	if err != nil || len(report.Gates[0].Intervals) != 1 {
@@ -82,14 +82,14 @@ func TestAGateOfAClusterWithAnInvalidSpecStaysClosed(t *testing.T) {
 	}
 }
 
-func TestSuspendedGateOfClusterIsAWarning(t *testing.T) {
+func TestSuspendedGateOfClusterCausesWarning(t *testing.T) {
 	suspended := func(g *v1alpha1.Gate) { g.Spec.Suspend = true }
 	if _, warnings := opens(t, preview.FromCluster([]*v1alpha1.Gate{known("web", suspended)}, nil)); !strings.HasPrefix(warnings, "apps/web: spec.suspend: ") {
 		t.Errorf("%q", warnings)
 	}
 }
 
-func TestFaultsInManifestsAreErrorsAfterApplying(t *testing.T) {
+func TestManifestErrorsRemainAfterApplying(t *testing.T) {
 	broken := manifests(t, strings.Replace(gate("web", "12:00"), "closed", "ajar", 1))
 	_, _, err := preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil).Applied(broken).Preview(day)
 	var invalid *preview.InvalidError
@@ -98,7 +98,7 @@ func TestFaultsInManifestsAreErrorsAfterApplying(t *testing.T) {
 	}
 }
 
-func TestGateWithModeAuditIsAWarning(t *testing.T) {
+func TestGateWithModeAuditCausesWarning(t *testing.T) {
 	audits := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
 	trial, enforcing := preview.FromCluster([]*v1alpha1.Gate{known("web", audits)}, nil), preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
 	if open, warnings := opens(t, trial); open != "apps/web 10:00-12:00 open period day" || warnings != "apps/web: spec.mode: the gate has mode Audit: it holds nothing while it is closed" {

@@ -31,7 +31,7 @@ const (
 	advice    = ": narrow the selector, or set mode: Audit first to see what the gate would hold"
 )
 
-func TestAPreviewOfManifestsCountsTheObjectsInThem(t *testing.T) {
+func TestPreviewCountsObjectsInManifests(t *testing.T) {
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: apps, labels: {tier: apps}}\n---\n"
 	for name, tc := range map[string]struct{ manifests, want string }{
 		"a selector":            {governing(everyApp) + apps(30), "gates.yaml: apps/web: spec.targets[0]: selects 30 objects, and the gate governs 30 targets instead of 0" + advice},
@@ -48,7 +48,7 @@ func TestAPreviewOfManifestsCountsTheObjectsInThem(t *testing.T) {
 	}
 }
 
-func TestADiffComparesHowManyTargetsAGateHas(t *testing.T) {
+func TestDiffComparesNumberOfTargets(t *testing.T) {
 	old := governing("{kind: Kustomization, name: apps-1}")
 	counts := func(total int64) func(*v1alpha1.Gate) {
 		return func(g *v1alpha1.Gate) {

@@ -79,7 +79,7 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 	return step
 }
 
-func TestNothingIsPromotedThatMayNotBe(t *testing.T) {
+func TestOnlyPermittedRevisionsArePromoted(t *testing.T) {
 	letters := rapid.SampledFrom([]string{"a", "b", "c", "d"})
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{required: rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "required")}

@@ -1,6 +1,6 @@
 package promotion
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgUncounted        = " The approvals in its annotations do not count, because the policy gated-source-stamp is missing or cannot be read: install config/policies."
 	msgNotStamped       = "the API server has not stamped the approver"

@@ -14,7 +14,7 @@ import (
 // whenOpen and whenApproved are numbers of required approvals.
 const whenOpen, whenApproved = 0, 1
 
-func TestAGatedSourceIsAtTheRevisionThatItMayHave(t *testing.T) {
+func TestGatedSourceIsAtPermittedRevision(t *testing.T) {
 	a, b, c := commit("a"), commit("b"), commit("c")
 	for name, tc := range map[string]struct {
 		world *world
@@ -76,7 +76,7 @@ func TestGatedSourceCreatedSuspendedPinsNothing(t *testing.T) {
 	}
 }
 
-func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
+func TestRequiredNumberOfDistinctApprovers(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenApproved, a)
 	w.g.Spec.Approvals = &v1alpha1.ApprovalRule{Required: 2}
@@ -116,7 +116,7 @@ func TestAsManyDifferentPeopleApproveAsAreRequired(t *testing.T) {
 	}
 }
 
-func TestAnApprovalDoesNotCountElsewhereOrLater(t *testing.T) {
+func TestApprovalCountsForItsObjectAndRevisionOnly(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	for name, change := range map[string]func(*world){
 		"of another object":       func(w *world) { w.g.UID = "another" },
@@ -177,7 +177,7 @@ func TestConditionApprovedHasCommandAndRefusedApprovals(t *testing.T) {
 	}
 }
 
-func TestTheCommandThatApprovesIsSafeForAShell(t *testing.T) {
+func TestApproveCommandIsShellSafe(t *testing.T) {
 	revision := strings.Replace(commit("b"), "main", "x;touch$IFS/tmp/it's", 1)
 	w := newWorld(whenApproved, revision).settles()
 	if got := w.message("Approved"); !strings.HasSuffix(got, `,uid=6d2c1e2f,revision='x;touch$IFS/tmp/it'\''s`+strings.TrimPrefix(revision, "x;touch$IFS/tmp/it's")+"'") {
@@ -185,7 +185,7 @@ func TestTheCommandThatApprovesIsSafeForAShell(t *testing.T) {
 	}
 }
 
-func TestChangesOfTheSpecFollowTogetherWithAPromotion(t *testing.T) {
+func TestSpecChangesAreAppliedWithPromotion(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenOpen, a).settles().fetched().closed()
 	w.edits("url", "https://git.example.com/moved")
@@ -212,7 +212,7 @@ func TestChangesOfTheSpecFollowTogetherWithAPromotion(t *testing.T) {
 	}
 }
 
-func TestARevisionInTheSpecNeedsNoApprovalButOpenGates(t *testing.T) {
+func TestSpecRevisionNeedsOpenGatesButNoApproval(t *testing.T) {
 	a, b, c := commit("a"), commit("b"), commit("c")
 	w := newWorld(whenApproved, b)
 	w.g.Spec.Revision = a
@@ -259,7 +259,7 @@ func TestPinnedSourceIsRestoredWhileGatesAreClosed(t *testing.T) {
 	}
 }
 
-func TestASuspendedPinnedSourceIsNoDrift(t *testing.T) {
+func TestSuspendedPinnedSourceIsNoDrift(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles()
 	w.in.Pinned.Spec["suspend"] = true
 	if w.settles(); len(w.written) != 1 || !strings.Contains(w.is(), "Ready=Unknown/Suspended") {
@@ -341,7 +341,7 @@ func TestKindIsPinnedByImmutablePart(t *testing.T) {
 	}
 }
 
-func TestWaitingRevisionsAreCountedFromFirstObservation(t *testing.T) {
+func TestPendingRevisionsAreCountedFromFirstObservation(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles().closed().arrives(commit("b")).settles()
 	since := w.g.Status.WaitingSince
 	w.arrives(commit("c")).settles().settles().settles()
@@ -362,7 +362,7 @@ func TestWaitingRevisionsAreCountedFromFirstObservation(t *testing.T) {
 	}
 }
 
-func TestTheStatusIsBounded(t *testing.T) {
+func TestStatusIsBounded(t *testing.T) {
 	w := newWorld(whenOpen, commit("a"))
 	for i := range 120 {
 		w.arrives("main@sha1:" + strings.Repeat("0", 37) + string([]byte{'0' + byte(i/100), '0' + byte(i/10%10), '0' + byte(i%10)})).settles()
@@ -372,7 +372,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 	}
 }
 
-func TestOurPinnedSourceStaysOursNextToOlderGatedSource(t *testing.T) {
+func TestPinnedSourceStaysOursDespiteOlderGatedSource(t *testing.T) {
 	a, b := commit("a"), commit("b")
 	w := newWorld(whenOpen, a).settles()
 	w.in.Older = "older"

@@ -36,7 +36,7 @@ func TestRefusedApprovalIsReported(t *testing.T) {
 	}
 }
 
-func TestReadyFollowsThePinnedSource(t *testing.T) {
+func TestReadyFollowsPinnedSource(t *testing.T) {
 	ready := func(status metav1.ConditionStatus) *metav1.Condition {
 		return &metav1.Condition{Type: "Ready", Status: status, Reason: "Succeeded"}
 	}
@@ -64,7 +64,7 @@ func TestReadyFollowsThePinnedSource(t *testing.T) {
 	}
 }
 
-func TestApprovedKeepsItsReasonUntilTheGatesDecide(t *testing.T) {
+func TestApprovedKeepsReasonUntilGatesDecide(t *testing.T) {
 	w := newWorld(whenOpen, commit("a")).settles().closed().arrives(commit("b")).settles()
 	before := w.message("Approved")
 	w.in.Gates = promotion.Gates{}
@@ -81,7 +81,7 @@ func TestDeletedPinnedSourceIsNotRestored(t *testing.T) {
 	}
 }
 
-func TestWaitingStartsAtTheFirstNewerRevision(t *testing.T) {
+func TestWaitingStartsAtFirstNewerRevision(t *testing.T) {
 	a, b, c := commit("a"), commit("b"), commit("c")
 	w := newWorld(whenApproved, a).settles().arrives(b).settles().arrives(c).settles().approves("alice", a).settles()
 	if s := w.g.Status; s.Waiting != 2 || s.Seen[1].Revision != b || !s.WaitingSince.Equal(&s.Seen[1].RecordedAt) {

@@ -48,7 +48,7 @@ func (q targets) next(n int) string {
 	return strings.Join(all, " ")
 }
 
-func TestTheOrderOfTargets(t *testing.T) {
+func TestTargetOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   func(targets)
 		want string
@@ -109,8 +109,8 @@ func TestTheOrderOfTargets(t *testing.T) {
 	}
 }
 
-// TestItemsLeaveInTheOrderOfAModel compares the queue with a sorted list.
-func TestItemsLeaveInTheOrderOfAModel(t *testing.T) {
+// TestItemOrderMatchesModel compares the queue with a sorted list.
+func TestItemOrderMatchesModel(t *testing.T) {
 	type waiting struct {
 		name    string
 		urgency queue.Priority
@@ -188,8 +188,8 @@ func TestGroupsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAGroupThatKeepsComingDelaysOthersByOneItem has one group add two items for each that leaves.
-func TestAGroupThatKeepsComingDelaysOthersByOneItem(t *testing.T) {
+// TestBusyGroupDelaysOthersByOneItem has one group add two items for each that leaves.
+func TestBusyGroupDelaysOthersByOneItem(t *testing.T) {
 	q, n := queue.NewFair(namespaceOf), 0
 	more := func() {
 		for range 2 {
@@ -212,7 +212,7 @@ func TestAGroupThatKeepsComingDelaysOthersByOneItem(t *testing.T) {
 	}
 }
 
-func TestClosesComeFirstInAGroupAndResyncsLastOfAll(t *testing.T) {
+func TestClosesComeFirstAndResyncsLast(t *testing.T) {
 	q := queue.NewFair(namespaceOf)
 	q.Push("calm/interval")
 	for i := range 3 {
@@ -226,8 +226,8 @@ func TestClosesComeFirstInAGroupAndResyncsLastOfAll(t *testing.T) {
 	}
 }
 
-// TestUrgentItemsOfAGroupDoNotDelayOthers has one group with eight urgent items, each of which is added again after it has left.
-func TestUrgentItemsOfAGroupDoNotDelayOthers(t *testing.T) {
+// TestUrgentItemsDelayNoOtherGroup has one group with eight urgent items, each of which is added again after it has left.
+func TestUrgentItemsDelayNoOtherGroup(t *testing.T) {
 	for _, busy := range []int{1, 8} {
 		q := queue.NewFair(namespaceOf)
 		add := func(i int) {
@@ -255,8 +255,8 @@ func TestUrgentItemsOfAGroupDoNotDelayOthers(t *testing.T) {
 	}
 }
 
-// TestAGroupThatComesBackDoesNotStarveOthers has one group add an item whenever its last one leaves.
-func TestAGroupThatComesBackDoesNotStarveOthers(t *testing.T) {
+// TestReturningGroupDoesNotStarveOthers has one group add an item whenever its last one leaves.
+func TestReturningGroupDoesNotStarveOthers(t *testing.T) {
 	q := queue.NewFair(namespaceOf)
 	for i := range 10 {
 		q.Push(fmt.Sprintf("many/%d", i))

@@ -25,7 +25,7 @@ func busy(periods int, budget *schedule.Budget) *schedule.Plan {
 	})
 }
 
-func TestASpentBudgetLeavesTheStateAndNoTransition(t *testing.T) {
+func TestSpentBudgetKeepsStateWithoutTransition(t *testing.T) {
 	now, end := utc("2026-06-01T00:00:00Z"), utc("2026-11-20T00:00:00Z")
 	if d := busy(2, schedule.NewBudget(context.Background(), math.MaxInt)).Decide(now); !d.Next.At.Equal(end) || !d.Reached.IsZero() {
 		t.Fatalf("with enough lookups: %+v", d)
@@ -46,7 +46,7 @@ func TestASpentBudgetLeavesTheStateAndNoTransition(t *testing.T) {
 	}
 }
 
-func TestIntervalsAndCausesEndWithTheBudget(t *testing.T) {
+func TestIntervalsAndCausesEndWithBudget(t *testing.T) {
 	now, end := utc("2026-06-01T00:00:00Z"), utc("2026-12-20T00:00:00Z")
 	plan := busy(100, schedule.NewBudget(context.Background(), 5_000))
 	all := slices.Collect(plan.Intervals(now, end))
@@ -62,7 +62,7 @@ func TestIntervalsAndCausesEndWithTheBudget(t *testing.T) {
 	}
 }
 
-func TestASearchEndsWithItsContext(t *testing.T) {
+func TestSearchEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	budget := schedule.NewBudget(ctx, math.MaxInt)
@@ -73,8 +73,8 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestTheWorkOfADecisionIsBounded counts lookups: they take less than a microsecond each.
-func TestTheWorkOfADecisionIsBounded(t *testing.T) {
+// TestDecisionWorkIsBounded counts lookups: they take less than a microsecond each.
+func TestDecisionWorkIsBounded(t *testing.T) {
 	at := utc("2026-06-01T00:00:00Z")
 	every := func(expression string) []schedule.Period {
 		return slices.Repeat([]schedule.Period{cron("Europe/Oslo", expression, time.Minute)}, 100)
@@ -118,9 +118,9 @@ func TestRareDaysCostOneLookupPerEdge(t *testing.T) {
 	}
 }
 
-// TestASweepFindsWhatSingleDecisionsFind compares a plan that stores where its periods were searched last with plans that are new for each
+// TestSweepMatchesSingleDecisions compares a plan that stores where its periods were searched last with plans that are new for each
 // instant, in time zones with all kinds of transitions.
-func TestASweepFindsWhatSingleDecisionsFind(t *testing.T) {
+func TestSweepMatchesSingleDecisions(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	zones := []string{"Europe/Oslo", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "UTC"}
 	edges := 0
@@ -154,7 +154,7 @@ func TestASweepFindsWhatSingleDecisionsFind(t *testing.T) {
 }
 
 // A row that was found before a close period began does not say which of its periods ends last when that is over.
-func TestATransitionNamesThePeriodThatEndsLastThen(t *testing.T) {
+func TestTransitionNamesPeriodEndingLast(t *testing.T) {
 	plan := newPlan(schedule.Config{
 		OpenPeriods:  []schedule.Period{cron("", "0 0 * * *", time.Hour), dated("longer", "2026-06-02T00:10:00Z", "2026-06-02T02:00:00Z")},
 		ClosePeriods: []schedule.Period{dated("soft", "2026-06-02T00:20:00Z", "2026-06-02T00:45:00Z")},

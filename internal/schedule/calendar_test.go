@@ -72,7 +72,7 @@ func TestCalendarCoversItsSpans(t *testing.T) {
 	}
 }
 
-func TestOtherPeriodsHaveNoEvents(t *testing.T) {
+func TestOnlyCalendarsHaveEvents(t *testing.T) {
 	for _, p := range []schedule.Period{{}, dated("dated", "", ""), weekly("UTC", "00:00", "24:00"), cron("UTC", "* * * * *", time.Hour)} {
 		if name, _, ok := p.Event(benchNow); ok {
 			t.Errorf("%s has the event %q", p.Name(), name)
@@ -80,7 +80,7 @@ func TestOtherPeriodsHaveNoEvents(t *testing.T) {
 	}
 }
 
-func TestDecisionNamesTheCalendar(t *testing.T) {
+func TestDecisionNamesCalendar(t *testing.T) {
 	p := schedule.Calendar("freezes", spans("2-6 a", "4-8 b"))
 	plan := newPlan(schedule.Config{Default: schedule.Opened, ClosePeriods: []schedule.Period{p}})
 	d := plan.Decide(utc("2026-06-01T03:00:00Z"))
@@ -102,8 +102,8 @@ func TestDecisionNamesTheCalendar(t *testing.T) {
 	}
 }
 
-// TestCalendarAgainstAModel checks for each hour whether an event covers it, and which ends last.
-func TestCalendarAgainstAModel(t *testing.T) {
+// TestCalendarMatchesModel checks for each hour whether an event covers it, and which ends last.
+func TestCalendarMatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		midnight := utc("2026-06-01T00:00:00Z")
 		var all []schedule.CalendarEvent
@@ -142,7 +142,7 @@ func TestCalendarAgainstAModel(t *testing.T) {
 	})
 }
 
-func TestZonesThatAreMade(t *testing.T) {
+func TestSyntheticZones(t *testing.T) {
 	winter := utc("2026-10-25T01:00:00Z").Unix()
 	zone, err := schedule.NewZone("Mine", 7200, schedule.Offset{From: winter, Seconds: 3600}, schedule.Offset{From: winter + 5, Seconds: 3600})
 	if err != nil {

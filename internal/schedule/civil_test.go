@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestCivilAgreesWithTheStandardLibrary(t *testing.T) {
+func TestCivilMatchesStandardLibrary(t *testing.T) {
 	// Four hundred years are the whole cycle of the calendar, the days before
 	// 1970 the negative numbers.
 	first := time.Date(1869, 12, 30, 0, 0, 0, 0, time.UTC)

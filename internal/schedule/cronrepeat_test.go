@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-func TestCronThatNamesHoursInARepeat(t *testing.T) {
+func TestCronWithHoursInRepeatedHour(t *testing.T) {
 	for _, tt := range []coverage{
 		{"a tick in the repeated hour happens once and first", cron("Europe/Oslo", "30 2 * * *", 10*time.Minute),
 			"2026-10-24T12:00/2026-10-25T12:00", "2026-10-25T00:30/00:40"},
@@ -30,7 +30,7 @@ func TestCronThatNamesHoursInARepeat(t *testing.T) {
 	}
 }
 
-func TestCronOfEveryHourInARepeat(t *testing.T) {
+func TestHourlyCronInRepeatedHour(t *testing.T) {
 	for _, tt := range []coverage{
 		{"frequent ticks go on while the hour is repeated", cron("Europe/Oslo", "*/30 * * * *", 10*time.Minute),
 			"2026-10-25/02:30", "2026-10-25/00:10 2026-10-25T00:30/00:40 2026-10-25T01:00/01:10 2026-10-25T01:30/01:40 2026-10-25T02:00/02:10"},
@@ -59,7 +59,7 @@ func TestCronOfEveryHourInARepeat(t *testing.T) {
 }
 
 // The borders of what cron daemons take for a star in the field of hours.
-func TestHoursThatBeginWithAStarTickInBothOccurrences(t *testing.T) {
+func TestStarHoursTickInBothOccurrences(t *testing.T) {
 	first, both := []string{"05:30"}, []string{"05:30", "06:30"}
 	for hours, want := range map[string][]string{
 		"*": both, "*/1": both, "?": both, "?/1": both, "*,3": both, "*,1": both, "*/2,1": both, "*/23,1": both,
@@ -97,7 +97,7 @@ var setBack = []struct{ zone, at string }{
 	{"Europe/Volgograd", "2020-12-26T22:00:00Z"},
 }
 
-func TestACronThatLastsUntilItsNextTickClosesWithoutAGap(t *testing.T) {
+func TestCronLastingUntilNextTickHasNoGap(t *testing.T) {
 	for _, place := range setBack {
 		for _, tt := range []struct {
 			expression string
@@ -127,7 +127,7 @@ func TestACronThatLastsUntilItsNextTickClosesWithoutAGap(t *testing.T) {
 	}
 }
 
-func TestARestrictedCronThatLastsUntilItsNextTickClosesItsWholeDay(t *testing.T) {
+func TestRestrictedCronLastingUntilNextTickClosesWholeDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		place := rapid.SampledFrom([]struct{ zone, from, until string }{
 			{"America/New_York", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-func TestCronPeriodInAGap(t *testing.T) {
+func TestCronPeriodInGap(t *testing.T) {
 	for _, tt := range []coverage{
 		{"a tick in the gap is read with the offset before it", cron("Europe/Oslo", "30 2 * * *", 10*time.Minute),
 			"2026-03-29/2026-03-30", "2026-03-29T01:30/01:40"},

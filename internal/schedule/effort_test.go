@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-func TestALeadThatTakesTooLongIsRefusedAndCloses(t *testing.T) {
+func TestExpensiveLeadIsRefusedAndCloses(t *testing.T) {
 	from, until := utc("2026-06-01T00:00:00Z"), utc("2026-08-30T00:00:00Z")
 	every := func(expression string, n int) []schedule.Period {
 		return slices.Repeat([]schedule.Period{cron("UTC", expression, time.Minute)}, n)
@@ -44,7 +44,7 @@ func TestALeadThatTakesTooLongIsRefusedAndCloses(t *testing.T) {
 	}
 }
 
-func TestTheExceptionsOfAPlanShareOneBudget(t *testing.T) {
+func TestExceptionsOfPlanShareBudget(t *testing.T) {
 	at := func(day int) time.Time { return utc("2026-06-01T00:00:00Z").AddDate(0, 0, day) }
 	exceptions := []schedule.Exception{}
 	for i := range 10 { // the newest first, that is the last

@@ -126,7 +126,7 @@ func TestOpenPeriodsOfExceptions(t *testing.T) {
 	}
 }
 
-func TestExceptionsWithADefault(t *testing.T) {
+func TestExceptionsWithDefault(t *testing.T) {
 	holidays := func(windows ...schedule.Period) schedule.Config {
 		return schedule.Config{
 			OpenPeriods: []schedule.Period{weekly("", "20:00", "06:00", weekdays...)},

@@ -95,8 +95,8 @@ func rule(plan *schedule.Plan, at time.Time) (r ruling) {
 	panic("there is no interval")
 }
 
-// TestNoEditOfAGateReversesAnException gives one exception to Gates that differ in all that the exception does not leave to them.
-func TestNoEditOfAGateReversesAnException(t *testing.T) {
+// TestGateEditDoesNotReverseException gives one exception to Gates that differ in all that the exception does not leave to them.
+func TestGateEditDoesNotReverseException(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		d.plainly()
@@ -113,9 +113,9 @@ func TestNoEditOfAGateReversesAnException(t *testing.T) {
 	})
 }
 
-// TestALongerLeadHoldsMore also verifies that a lead only holds back the state against its periods, and nothing that began
+// TestLongerLeadHoldsMore also verifies that a lead only holds back the state against its periods, and nothing that began
 // before it.
-func TestALongerLeadHoldsMore(t *testing.T) {
+func TestLongerLeadHoldsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		d.plainly()
@@ -170,7 +170,7 @@ func checkHeld(t *rapid.T, d *deviation, plan, periods *schedule.Plan, against s
 	t.Fatalf("at %s it is held since %s, which is not in the lead of a period", at, from)
 }
 
-func TestBrokenExceptionsAreTheMostClosed(t *testing.T) {
+func TestBrokenExceptionsClose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
 		plan := d.with(d.exception)
@@ -186,8 +186,8 @@ func TestBrokenExceptionsAreTheMostClosed(t *testing.T) {
 	})
 }
 
-// TestAnExceptionThatOnlyClosesOpensNothing adds one at any place among others. So it needs no approval.
-func TestAnExceptionThatOnlyClosesOpensNothing(t *testing.T) {
+// TestClosingExceptionOpensNothing adds one at any place among others. So it needs no approval.
+func TestClosingExceptionOpensNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)
@@ -211,7 +211,7 @@ func TestAnExceptionThatOnlyClosesOpensNothing(t *testing.T) {
 	})
 }
 
-func TestABrokenExceptionOpensNothingThatAnotherCloses(t *testing.T) {
+func TestBrokenExceptionOpensNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDeviation(t)

@@ -18,7 +18,7 @@ func one(from, until string) []schedule.Period {
 	return []schedule.Period{hours("e", from, until)}
 }
 
-func TestClosePeriodsOfExceptionsWithALead(t *testing.T) {
+func TestClosePeriodsOfExceptionsWithLead(t *testing.T) {
 	saturday := []schedule.Period{weekly("", "21:00", "02:00", time.Saturday)}
 	for _, tt := range []course{
 		{"a base that would start in the lead waits for the end",
@@ -110,8 +110,8 @@ func TestLeadOfSeveral(t *testing.T) {
 	}
 }
 
-// TestLeadByTheTrueStart checks leads if the base starts before the exception.
-func TestLeadByTheTrueStart(t *testing.T) {
+// TestLeadUsesTrueStart checks leads if the base starts before the exception.
+func TestLeadUsesTrueStart(t *testing.T) {
 	with := func(change func(c *schedule.Config), windows ...schedule.Period) schedule.Config {
 		c := suspended(time.Hour, one("6 21:00", "6 23:00"), windows...)
 		change(&c)
@@ -168,8 +168,8 @@ func TestLeadWithEarlierRows(t *testing.T) {
 	}
 }
 
-// TestLeadOfExceptionsThatOverlap has a window from 21:00 to 23:00 in the second.
-func TestLeadOfExceptionsThatOverlap(t *testing.T) {
+// TestLeadOfOverlappingExceptions has a window from 21:00 to 23:00 in the second.
+func TestLeadOfOverlappingExceptions(t *testing.T) {
 	led := closing(hours("e", "6 21:00", "6 23:00"))
 	led.Lead = time.Hour
 	none := opening()
@@ -188,9 +188,9 @@ func TestLeadOfExceptionsThatOverlap(t *testing.T) {
 	}
 }
 
-// TestExceptionsWhileTheClockIsSetBack has Oslo's night of the 25th of October
+// TestExceptionsWhileClockIsSetBack has Oslo's night of the 25th of October
 // 2026: 03:00 is 02:00 again at 01:00 UTC.
-func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
+func TestExceptionsWhileClockIsSetBack(t *testing.T) {
 	night := func(kind func(...schedule.Period) schedule.Exception, lead time.Duration, start, end string) schedule.Config {
 		x := kind(weekly("Europe/Oslo", start, end, time.Sunday))
 		x.From, x.Until, x.Lead = utc("2026-10-24T22:00:00Z"), utc("2026-10-25T23:00:00Z"), lead
@@ -210,7 +210,7 @@ func TestExceptionsWhileTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-func TestAPlanKeepsThePeriodsOfItsExceptions(t *testing.T) {
+func TestPlanKeepsPeriodsOfExceptions(t *testing.T) {
 	for _, kind := range []func(...schedule.Period) schedule.Exception{opening, closing, replacing} {
 		periods := one("6 10:00", "6 12:00")
 		plan := newPlan(schedule.Config{Exceptions: []schedule.Exception{kind(periods...)}, OpenPeriods: []schedule.Period{hours("s", "6 09:30", "6 13:00")}})

@@ -18,8 +18,8 @@ func between(from, until string, e schedule.Exception) schedule.Exception {
 	return e
 }
 
-// TestExceptionsThatOverlap has two exceptions: "x" from the 1st to the 15th, and "first", which takes precedence.
-func TestExceptionsThatOverlap(t *testing.T) {
+// TestOverlappingExceptions has two exceptions: "x" from the 1st to the 15th, and "first", which takes precedence.
+func TestOverlappingExceptions(t *testing.T) {
 	none, broken := opening(), opening()
 	broken.Broken = true
 	both := replacing(hours("e", "6 10:00", "6 14:00"))
@@ -48,7 +48,7 @@ func TestExceptionsThatOverlap(t *testing.T) {
 	}
 }
 
-func TestAPeriodThatStartsWhenItsExceptionEndsIsNone(t *testing.T) {
+func TestPeriodStartingAtEndOfExceptionIsEmpty(t *testing.T) {
 	for _, kind := range []func(...schedule.Period) schedule.Exception{opening, closing} {
 		c := schedule.Config{OpenPeriods: []schedule.Period{hours("s", "6 12:00", "6 14:00")}}
 		plain := newPlan(c)
@@ -62,10 +62,10 @@ func TestAPeriodThatStartsWhenItsExceptionEndsIsNone(t *testing.T) {
 	}
 }
 
-// TestTheWordsOfProposal003 maps extend, suspend and replace to the fields, for both
+// TestProposal003Examples maps extend, suspend and replace to the fields, for both
 // defaults of a Gate. The exception is valid on the 6th of June; its period e is from 10:00
 // to 14:00, and that of the Gate, s, from 12:00 to 16:00.
-func TestTheWordsOfProposal003(t *testing.T) {
+func TestProposal003Examples(t *testing.T) {
 	s, e := []schedule.Period{hours("s", "6 12:00", "6 16:00")}, hours("e", "6 10:00", "6 14:00")
 	closed := schedule.Config{OpenPeriods: s}
 	opened := schedule.Config{Default: schedule.Opened, ClosePeriods: s}

@@ -160,7 +160,7 @@ func TestIntervalsAreContiguousAndDiffer(t *testing.T) {
 	})
 }
 
-func TestTransitionsAreWhereIntervalsBegin(t *testing.T) {
+func TestTransitionsAreAtIntervalStarts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)
@@ -222,8 +222,8 @@ func TestCloseRequestAlwaysCloses(t *testing.T) {
 	})
 }
 
-// TestMoreToCloseNeverOpens is fail closed: what closes a gate can only close.
-func TestMoreToCloseNeverOpens(t *testing.T) {
+// TestMoreClosePeriodsNeverOpen is fail closed: what closes a gate can only close.
+func TestMoreClosePeriodsNeverOpen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSubject(t)
 		more := random{

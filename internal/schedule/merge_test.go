@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-func TestPeriodsThatMeetAreOne(t *testing.T) {
+func TestAdjacentPeriodsMerge(t *testing.T) {
 	days := func(name string, from, until int) schedule.Period {
 		return dated(name, juneDay(from), juneDay(until))
 	}
@@ -79,7 +79,7 @@ func TestEmptyPeriodsChangeNothing(t *testing.T) {
 	}
 }
 
-func TestPlanKeepsNothingOfItsConfig(t *testing.T) {
+func TestPlanDoesNotAliasConfig(t *testing.T) {
 	c := june()
 	plan := newPlan(c)
 	before := plan.Decide(utc(juneDay(12)))
@@ -89,7 +89,7 @@ func TestPlanKeepsNothingOfItsConfig(t *testing.T) {
 	}
 }
 
-func TestZeroPlanIsClosedForEver(t *testing.T) {
+func TestZeroPlanIsAlwaysClosed(t *testing.T) {
 	for name, plan := range map[string]*schedule.Plan{
 		"the zero plan":           {},
 		"the plan of zero config": newPlan(schedule.Config{}),
@@ -155,7 +155,7 @@ func TestNextSearchesBeyondTicksOfCron(t *testing.T) {
 
 // The night to 2026-03-29 has no 02:30 in Oslo, and what began there would end
 // before it.
-func TestUntilIsNoEdgeOfAnEmptyInterval(t *testing.T) {
+func TestUntilIsNoEdgeOfEmptyInterval(t *testing.T) {
 	plan := newPlan(schedule.Config{OpenPeriods: []schedule.Period{
 		weekly("Europe/Oslo", "02:30", "03:00", time.Sunday),
 	}})
@@ -165,7 +165,7 @@ func TestUntilIsNoEdgeOfAnEmptyInterval(t *testing.T) {
 	}
 }
 
-func TestStateSpeaksTheWordsOfTheAPI(t *testing.T) {
+func TestStateUsesAPIValues(t *testing.T) {
 	var zero schedule.State
 	if zero.String() != "closed" || schedule.Closed.String() != "closed" || schedule.Opened.String() != "opened" {
 		t.Errorf("%s, %s, %s", zero, schedule.Closed, schedule.Opened)

@@ -6,7 +6,7 @@ import (
 )
 
 // Oslo goes from +1 to +2 at 2026-03-29T01:00Z and back at 2026-10-25T01:00Z.
-func TestWeeklyPeriodInAGap(t *testing.T) {
+func TestWeeklyPeriodInGap(t *testing.T) {
 	for _, tt := range []coverage{
 		{"a period inside of the gap is read with the offset before it", weekly("Europe/Oslo", "02:15", "02:45", time.Sunday),
 			"2026-03-28T12:00/2026-03-30", "2026-03-29T01:15/01:45"},
@@ -42,7 +42,7 @@ func TestWeeklyPeriodInAGap(t *testing.T) {
 	}
 }
 
-func TestWeeklyPeriodInARepeat(t *testing.T) {
+func TestWeeklyPeriodInRepeatedHour(t *testing.T) {
 	for _, tt := range []coverage{
 		{"a period inside of the repeated hour happens once and first", weekly("Europe/Oslo", "02:15", "02:45", time.Sunday),
 			"2026-10-24T12:00/2026-10-26", "2026-10-25T00:15/00:45"},

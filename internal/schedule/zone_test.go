@@ -113,7 +113,7 @@ func TestZoneKeepsItsRuleInTheFarFuture(t *testing.T) {
 	}
 }
 
-func TestZonesOfOddOffsets(t *testing.T) {
+func TestZonesWithOddOffsets(t *testing.T) {
 	for _, tt := range []coverage{
 		{"Nepal is three quarters of an hour off", weekly("Asia/Kathmandu", "00:00", "00:45", time.Monday),
 			"2026-05-31/2026-06-02", "2026-05-31T18:15/19:00"},
@@ -133,7 +133,7 @@ func TestZonesOfOddOffsets(t *testing.T) {
 }
 
 // The engine evaluates a gap or a repeat with the previous span only.
-func TestNoZoneChangesItsClocksAgainBeforeAGapOrARepeatIsOver(t *testing.T) {
+func TestZonesHaveNoNestedClockChanges(t *testing.T) {
 	changes := 0
 	for _, name := range tz.Names() {
 		at := time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC).In(location(t, name))
@@ -154,7 +154,7 @@ func TestNoZoneChangesItsClocksAgainBeforeAGapOrARepeatIsOver(t *testing.T) {
 	}
 }
 
-func TestLoadZoneFollowsTheDatabase(t *testing.T) {
+func TestLoadZoneMatchesDatabase(t *testing.T) {
 	t.Cleanup(func() { _ = tz.Use("") })
 	noon := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).Unix()
 	offset := func() int64 {

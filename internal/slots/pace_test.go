@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 11, 23, 22, 0, 0, 0, time.UTC)
 
-func TestHowManyAreDue(t *testing.T) {
+func TestNumberOfDueKeys(t *testing.T) {
 	at := start.Add
 	for name, tc := range map[string]struct {
 		perMinute int32
@@ -43,7 +43,7 @@ func TestHowManyAreDue(t *testing.T) {
 }
 
 // However often and late Due is called, even with restarts, no second exceeds the pace and the arrears.
-func TestNoMoreThanThePaceAllows(t *testing.T) {
+func TestRateIsNotExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute := rapid.Int32Range(1, 6000).Draw(t, "perMinute")
 		now, next, total := start, time.Time{}, 0
@@ -65,7 +65,7 @@ func TestNoMoreThanThePaceAllows(t *testing.T) {
 	})
 }
 
-func TestDueKeepsPaceIfCalledInTime(t *testing.T) {
+func TestDueKeepsRateIfCalledInTime(t *testing.T) {
 	for _, perMinute := range []int32{1, 7, 59, 60, 61, 100, 600, 6000, 60000} {
 		now, next, total := start, time.Time{}, 0
 		for now.Before(start.Add(10 * time.Minute)) {
@@ -107,7 +107,7 @@ func same(items []slots.Item) map[slots.Item]slots.Item {
 	return all
 }
 
-func TestTurns(t *testing.T) {
+func TestSlotOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		items []string
 		n     int
@@ -141,7 +141,7 @@ func TestTurns(t *testing.T) {
 
 // One at a time or all at once, each namespace that has any left is never more than
 // one turn behind another.
-func TestNoNamespaceWaitsForAnother(t *testing.T) {
+func TestNamespacesDoNotDelayEachOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		left := items()
 		for _, namespace := range []string{"a", "b", "c"} {

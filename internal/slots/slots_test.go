@@ -91,7 +91,7 @@ func TestEvictedKeyDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
+func TestOnlyPermittedKeysGetSlots(t *testing.T) {
 	var turns slots.Slots[string, string]
 	for _, name := range []string{"a", "b", "c", "d"} {
 		turns.Wait("gate", name, slots.Item{Name: name})
@@ -110,7 +110,7 @@ func TestOnlyThoseThatMayHaveTheirTurnGetIt(t *testing.T) {
 	}
 }
 
-func TestASlotIsLookedUpAndTakenWithTheWrite(t *testing.T) {
+func TestSlotIsTakenWithWrite(t *testing.T) {
 	var turns slots.Slots[string, string]
 	looks := func(queues ...string) (has []bool) {
 		for _, queue := range queues {

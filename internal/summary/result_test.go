@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestOutcomesOfTargetForGate(t *testing.T) {
+func TestTargetOutcomesForGate(t *testing.T) {
 	object := &v1alpha1.Gate{}
 	object.Namespace, object.Name, object.UID = "shop", "a", "1"
 	gate := func(stand verdict.Effect) verdict.Gate {

@@ -39,7 +39,7 @@ func (c *told) take() []string {
 	return gates
 }
 
-func TestAGateThatCloses(t *testing.T) {
+func TestClosingGate(t *testing.T) {
 	changes := &told{}
 	all := summary.Summary{Changed: changes.changed}
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)
@@ -86,7 +86,7 @@ func TestAGateThatCloses(t *testing.T) {
 	}
 }
 
-func TestAGateThatDecidesIsNotSettled(t *testing.T) {
+func TestDecidingGateIsNotSettled(t *testing.T) {
 	var all summary.Summary
 	all.Await(gate("a"))
 	if got := all.Sums(gate("a")); got.IsSettled() {
@@ -132,7 +132,7 @@ func TestUncountedEntryCountsOnlyAsFailure(t *testing.T) {
 	}
 }
 
-func TestAKindThatIsGone(t *testing.T) {
+func TestRemovedKind(t *testing.T) {
 	var all summary.Summary
 	all.Put(key(1), []summary.Entry{{Gate: gate("a")}}, noon)
 	all.ForgetKind(schema.GroupKind{Kind: "HelmRelease"})
@@ -145,7 +145,7 @@ func TestAKindThatIsGone(t *testing.T) {
 	}
 }
 
-func TestAFailureIsAsOldAsItsReason(t *testing.T) {
+func TestFailureIsAsOldAsItsReason(t *testing.T) {
 	var all summary.Summary
 	fail := func(reason, message string, now time.Time) summary.Failure {
 		all.Put(key(1), []summary.Entry{{Gate: gate("a"), Pending: true, Failure: &summary.Failure{Reason: reason, Message: message}}}, now)
@@ -184,8 +184,8 @@ func TestSumsAreCompleteOnceAllTargetsAreReconciled(t *testing.T) {
 	}
 }
 
-// TestTheSumsAreThoseOfTheEntries compares them with a count from the beginning.
-func TestTheSumsAreThoseOfTheEntries(t *testing.T) {
+// TestSumsMatchEntries compares them with a count from the beginning.
+func TestSumsMatchEntries(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var all summary.Summary
 	model := map[target.Key][]summary.Entry{}
@@ -277,7 +277,7 @@ func count(is bool) int64 {
 	return 0
 }
 
-func TestAGateThatIsGoneHasNoSums(t *testing.T) {
+func TestDeletedGateHasNoSums(t *testing.T) {
 	all := summary.Summary{}
 	all.Await(gate("a"))
 	if !all.Sums(gate("a")).Awaits {
@@ -294,7 +294,7 @@ func TestAGateThatIsGoneHasNoSums(t *testing.T) {
 	}
 }
 
-func TestCallbacksMayCallTheTally(t *testing.T) {
+func TestCallbacksMayCallSummary(t *testing.T) {
 	var all summary.Summary
 	var sums summary.Sums
 	complete := false

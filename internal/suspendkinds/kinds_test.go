@@ -56,7 +56,7 @@ func names(all map[string]string) []string {
 }
 
 // The component of config is the output of the command for CronJobs.
-func TestTheRoleIsThatOfTheComponent(t *testing.T) {
+func TestRoleMatchesComponent(t *testing.T) {
 	text, err := suspendkinds.Role(resources(t, "batch/CronJob"))
 	got := manifests(t, text, err)
 	for _, file := range []string{"role.yaml", "role_binding.yaml"} {
@@ -83,7 +83,7 @@ func TestRoleHasStatusOfKindsWithConditions(t *testing.T) {
 	}
 }
 
-func TestTheLockIsMadeForEachField(t *testing.T) {
+func TestLockIsGeneratedForEachField(t *testing.T) {
 	text, err := suspendkinds.Lock(resources(t, "batch/CronJob", "argoproj.io/Rollout=spec.paused", "example.org/Widget=spec.isPaused", "flagger.app/Canary"))
 	got := manifests(t, text, err)
 	hold, paused := got["MutatingAdmissionPolicy gate-hold-kinds-suspend"], got["MutatingAdmissionPolicy gate-hold-kinds-paused"]
@@ -119,7 +119,7 @@ func TestTheLockIsMadeForEachField(t *testing.T) {
 }
 
 // Each document that config/lock has comes along, for each field.
-func TestNothingOfTheLockIsLeftOut(t *testing.T) {
+func TestLockIsComplete(t *testing.T) {
 	text, err := suspendkinds.Lock(resources(t, "batch/CronJob"))
 	got, want := manifests(t, text, err), 0
 	for _, file := range []string{"hold.yaml", "delete.yaml"} {

@@ -14,7 +14,7 @@ import (
 )
 
 // docs/guides/certificates.md lists which field holds a Certificate, by the release of cert-manager and the lifetime.
-func TestThePageOnCertificatesSaysWhatHoldsThem(t *testing.T) {
+func TestCertificatesPageNamesHoldingFields(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "certificates.md"))
 	if err != nil {
 		t.Fatal(err)

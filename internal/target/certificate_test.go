@@ -100,7 +100,7 @@ func heldWith(lever map[string]any) cert {
 	}
 }
 
-func TestHowARenewalIsHeld(t *testing.T) {
+func TestHeldRenewal(t *testing.T) {
 	modern := target.Definition{Spec: map[string]bool{"renewal": true, "renewBefore": true}}
 	old := target.Definition{Spec: map[string]bool{"renewBefore": true}}
 	broken := target.Definition{Spec: modern.Spec, Release: "v1.21.0"}

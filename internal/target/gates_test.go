@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestTheAnnotationByWhichAnObjectNamesItsGates(t *testing.T) {
+func TestGateAnnotationOfObjects(t *testing.T) {
 	var many []string
 	for i := range target.MaxNamedGates {
 		many = append(many, fmt.Sprintf("shop/gate-%02d", i))

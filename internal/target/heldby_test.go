@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestTheAnnotationThatNamesGates(t *testing.T) {
+func TestGateAnnotation(t *testing.T) {
 	for value, want := range map[string][]string{
 		"":                    nil,
 		",":                   nil,

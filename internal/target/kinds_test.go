@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestKindsAreReadOrRefusedWithOneClearLine(t *testing.T) {
+func TestKindsAreParsedOrRefusedWithOneError(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values    []string
 		want, err string
@@ -68,7 +68,7 @@ func added(t *testing.T, values ...string) {
 	t.Cleanup(func() { target.SetKinds() })
 }
 
-func TestAnAddedKindIsHeldByItsField(t *testing.T) {
+func TestAddedKindIsHeldByItsField(t *testing.T) {
 	added(t, "argoproj.io/Rollout=spec.paused")
 	rollout := func(spec map[string]any, owners ...metav1.ManagedFieldsEntry) *target.Object {
 		obj := &target.Object{Unstructured: unstructured.Unstructured{Object: map[string]any{
@@ -113,7 +113,7 @@ func TestAnAddedKindIsHeldByItsField(t *testing.T) {
 	}
 }
 
-func TestAddedKindsAreSupportedUntilOthersAre(t *testing.T) {
+func TestAddedKindsAreReplaced(t *testing.T) {
 	before := len(target.All())
 	added(t, "batch/CronJob", "argoproj.io/Rollout=spec.paused")
 	if got := len(target.All()); got != before+2 {

@@ -1,6 +1,6 @@
 package target
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgKindTwice               = "%q: kind %s of %s is already configured with field %s; only one field per kind is allowed"
 	msgKindName                = "%q: %s is already configured; kinds must have different names"

@@ -106,7 +106,7 @@ func TestObserveDistinguishesOurHoldFromOthers(t *testing.T) {
 	}
 }
 
-func TestTrimKeepsMetadataTheFieldThatHoldsAndConditions(t *testing.T) {
+func TestTrimKeepsMetadataHoldFieldAndConditions(t *testing.T) {
 	obj := kustomization(true, owner("flux", update, "", otherFields), owner(manager, apply, "", suspendField))
 	obj.SetUID("uid")
 	obj.SetResourceVersion("7")
@@ -159,7 +159,7 @@ func TestTrimLeavesUnsupportedKindsAndBareObjectsAlone(t *testing.T) {
 	}
 }
 
-func TestConditionsOfATarget(t *testing.T) {
+func TestTargetConditions(t *testing.T) {
 	obj := kustomization(nil)
 	if got := obj.GetConditions(); len(got) != 0 {
 		t.Errorf("none became %v", got)
@@ -185,7 +185,7 @@ func TestConditionsOfATarget(t *testing.T) {
 	}
 }
 
-func TestTheLeverIsNothingButSuspend(t *testing.T) {
+func TestLeverIsSuspend(t *testing.T) {
 	obj := kustomization(nil)
 	plan := target.Of(&obj.Unstructured).Plan(obj, target.Free, target.Terms{}, time.Time{})
 	if want := (target.Plan{Lever: map[string]any{"suspend": true}}); !reflect.DeepEqual(plan, want) {
@@ -194,7 +194,7 @@ func TestTheLeverIsNothingButSuspend(t *testing.T) {
 }
 
 // GetConditions returns the same as the converter that other clients use.
-func TestConditionsAreReadAsTheConverterReadsThem(t *testing.T) {
+func TestConditionsMatchConverter(t *testing.T) {
 	for name, fields := range map[string]map[string]any{
 		"all fields": {
 			"type": "Ready", "status": "True", "reason": "Succeeded", "message": "done", "lastTransitionTime": "2026-11-23T12:00:00Z", "observedGeneration": int64(3),

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestHowLongAReconciliationMayTake(t *testing.T) {
+func TestReconciliationTimeouts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind string
 		spec map[string]any

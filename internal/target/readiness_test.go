@@ -110,7 +110,7 @@ func TestNeedsOfObject(t *testing.T) {
 	}
 }
 
-func TestADependencyIsReadyWithItsCurrentSpecOnly(t *testing.T) {
+func TestDependencyIsReadyOnlyWithCurrentSpec(t *testing.T) {
 	const kustomize = "kustomize.toolkit.fluxcd.io/v1"
 	for name, tc := range map[string]struct {
 		apiVersion, kind, manifest string

@@ -33,7 +33,7 @@ var kinds = []string{
 	"OCIRepository.source.toolkit.fluxcd.io",
 }
 
-func TestTheRegistryIsComplete(t *testing.T) {
+func TestRegistryIsComplete(t *testing.T) {
 	var got []string
 	for _, adapter := range target.All() {
 		got = append(got, adapter.GroupKind().String())
@@ -43,7 +43,7 @@ func TestTheRegistryIsComplete(t *testing.T) {
 	}
 }
 
-func TestForFindsAKind(t *testing.T) {
+func TestForFindsKind(t *testing.T) {
 	for name, tc := range map[string]struct{ apiVersion, kind, want, err string }{
 		"kind alone":                  {"", "HelmRelease", "HelmRelease.helm.toolkit.fluxcd.io", ""},
 		"kind and version":            {"helm.toolkit.fluxcd.io/v2", "HelmRelease", "HelmRelease.helm.toolkit.fluxcd.io", ""},

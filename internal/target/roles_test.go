@@ -20,7 +20,7 @@ func kindsWith[Role any]() string {
 }
 
 // docs/contribute/design.md has the same table.
-func TestWhichKindsHaveWhichRole(t *testing.T) {
+func TestRolesOfKinds(t *testing.T) {
 	for role, tc := range map[string]struct{ got, want string }{
 		"Suspender": {kindsWith[target.Suspender](), "Bucket GitRepository HelmChart HelmRelease HelmRepository ImagePolicy ImageRepository ImageUpdateAutomation Kustomization OCIRepository"},
 		"Renewer":   {kindsWith[target.Renewer](), "Certificate"},

@@ -1,6 +1,6 @@
 package timetable
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgEitherDay          = "%s '%s': '%s' starts on each day whose day of month is %s OR whose day of week is %s, as always in cron. "
 	msgBothDays           = "For days that are both, such as the first Sunday of a month, use a weekly period with daysOfWeek and weeksOfMonth"

@@ -54,7 +54,7 @@ func zipped(t *testing.T, files fs.FS) string {
 	return file
 }
 
-func TestAFolderAndAZipHaveTheSameVersion(t *testing.T) {
+func TestFolderAndZipHaveSameVersion(t *testing.T) {
 	files := all(t)
 	for name, tc := range map[string]struct{ file, text, version, released string }{
 		"none":                 {"zone.tab", "#", "sha256-", "0001-01-01"},
@@ -88,8 +88,8 @@ func TestAFolderAndAZipHaveTheSameVersion(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreNoZones uses files as in Debian, in macOS, and in a ConfigMap that is mounted into a Pod.
-func TestFilesThatAreNoZones(t *testing.T) {
+// TestInvalidZoneFiles uses files as in Debian, in macOS, and in a ConfigMap that is mounted into a Pod.
+func TestInvalidZoneFiles(t *testing.T) {
 	files := with(with(with(all(t), "posix/UTC", "x"), "right/UTC", "x"), "SECURITY", "x")
 	for _, name := range []string{"zone.tab", "leapseconds", "localtime", "posixrules", "tzdata.zi"} {
 		files = with(files, name, "x")
@@ -112,7 +112,7 @@ func TestFilesThatAreNoZones(t *testing.T) {
 	}
 }
 
-func TestUseReplacesTheDatabaseAsAWhole(t *testing.T) {
+func TestUseReplacesWholeDatabase(t *testing.T) {
 	t.Cleanup(func() { _ = tz.Use("") })
 	before, _ := tz.Load("Europe/Oslo")
 	version := tz.Version()

@@ -39,7 +39,7 @@ func offsets() string {
 	return offset(tz.Load("America/New_York")) + " " + offset(time.LoadLocation("America/New_York")) //nolint:forbidigo // to compare with
 }
 
-func TestLoadDoesNotReadTheZonesOfTheMachine(t *testing.T) {
+func TestLoadDoesNotReadHostTimeZones(t *testing.T) {
 	for name, on := range tztest.Machines(t) {
 		t.Run(name, func(t *testing.T) {
 			c := exec.CommandContext(t.Context(), os.Args[0])
@@ -54,7 +54,7 @@ func TestLoadDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 	}
 }
 
-func TestEveryZoneOfGoIsThere(t *testing.T) {
+func TestAllGoZonesExist(t *testing.T) {
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func TestEveryZoneOfGoIsThere(t *testing.T) {
 	}
 }
 
-// TestZonesThatChangedIn2026 checks UTC offsets that differ from those of 2025c.
-func TestZonesThatChangedIn2026(t *testing.T) {
+// TestZoneChangesOf2026 checks UTC offsets that differ from those of 2025c.
+func TestZoneChangesOf2026(t *testing.T) {
 	winter := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	for name, want := range map[string]int{"America/Vancouver": -7, "America/Edmonton": -6, "America/Winnipeg": -5, "America/Havana": -4, "Africa/Casablanca": 0} {
 		loc, err := tz.Load(name)
@@ -87,7 +87,7 @@ func TestZonesThatChangedIn2026(t *testing.T) {
 	}
 }
 
-func TestTheVersionAndItsDay(t *testing.T) {
+func TestVersionAndDate(t *testing.T) {
 	if got := tz.Version(); !regexp.MustCompile(`^20[0-9]{2}[a-z]$`).MatchString(got) || got < "2026f" {
 		t.Errorf("version %q", got)
 	}
@@ -131,7 +131,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestAZoneIsReadOnce(t *testing.T) {
+func TestZoneIsReadOnce(t *testing.T) {
 	first, err := tz.Load("Europe/Oslo")
 	if err != nil {
 		t.Fatal(err)

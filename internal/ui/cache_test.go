@@ -140,7 +140,7 @@ func TestNotificationInvalidatesRecentPages(t *testing.T) {
 	}
 }
 
-func TestNoTwoPagesHaveTheSameKey(t *testing.T) {
+func TestPageKeysAreUnique(t *testing.T) {
 	t.Parallel()
 	h := &handler{Options: optionsOf(&fake{}, time.UTC), live: newLive(&fake{}, nil)}
 	h.AnyZone = true
@@ -169,7 +169,7 @@ func TestNoTwoPagesHaveTheSameKey(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedForStaysAndTheRestGoes(t *testing.T) {
+func TestRequestedPagesStayAndOthersAreEvicted(t *testing.T) {
 	t.Parallel()
 	k := newCache[int](1000)
 	k.put("asked", 1, 10)
@@ -195,7 +195,7 @@ func TestWhatIsAskedForStaysAndTheRestGoes(t *testing.T) {
 	}
 }
 
-func TestOnePutTwiceCountsOnce(t *testing.T) {
+func TestRepeatedPutCountsOnce(t *testing.T) {
 	t.Parallel()
 	k := newCache[string](1000)
 	for range 100 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.T) {
+func TestConcurrentLargeResponsesAreLimitedAndShared(t *testing.T) {
 	t.Parallel()
 	var s sends
 	large := func() *packed { return &packed{body: make([]byte, small+1)} }
@@ -41,7 +41,7 @@ func TestOnlySoManyLargePagesAreSentAtOnceAndReadersOfTheSameShareIt(t *testing.
 	}
 }
 
-func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
+func TestAnonymousViewersShareTimeAndLeaveUsersTheirs(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.bare, r.takes = true, cpuBurst
@@ -69,7 +69,7 @@ func TestStrangersHaveTheirShareOfTheTimeAndLeavePeopleTheirs(t *testing.T) {
 	}
 }
 
-func TestBadgesCountAsPagesOfStrangers(t *testing.T) {
+func TestBadgesCountAsAnonymousPages(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.bare, r.takes = true, cpuBurst
@@ -89,7 +89,7 @@ type slowClock struct{ clock.PassiveClock }
 
 func (slowClock) Since(time.Time) time.Duration { return cpuBurst }
 
-func TestAPersonLeavesHalfOfTheTimeToOthers(t *testing.T) {
+func TestUserLeavesHalfOfTimeToOthers(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	options := optionsOf(r, time.UTC)
@@ -108,7 +108,7 @@ func TestAPersonLeavesHalfOfTheTimeToOthers(t *testing.T) {
 }
 
 // Each page waits for a slot before it waits for processor time. Otherwise, all pages that arrive while time is left would be rendered.
-func TestOnlyAsManyAsAreReadAtOnceTakeMoreThanTheShareOfTheTime(t *testing.T) {
+func TestOnlyConcurrentReadersExceedTimeShare(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.bare, r.takes, r.gathers = true, cpuBurst, make(chan struct{})

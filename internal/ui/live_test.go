@@ -182,7 +182,7 @@ func TestLateListenerIsNotifiedAgain(t *testing.T) {
 	}
 }
 
-func TestAViewerDoesNotTakeThePlacesOfOthers(t *testing.T) {
+func TestViewerDoesNotTakeSlotsOfOthers(t *testing.T) {
 	t.Parallel()
 	l := newLive(&fake{}, clocktesting.NewFakePassiveClock(noon))
 	var greedy []*listener
@@ -219,7 +219,7 @@ func TestAViewerDoesNotTakeThePlacesOfOthers(t *testing.T) {
 	}
 }
 
-func TestAViewerWithoutRightsIsNotNotifiedOfChanges(t *testing.T) {
+func TestUnauthorizedViewerIsNotNotified(t *testing.T) {
 	t.Parallel()
 	r := &fake{err: Refused{http.StatusForbidden, errors.New("you may not list gates")}}
 	server := httptest.NewServer(pages(t, r))

@@ -29,7 +29,7 @@ func TestErrorPageTakesLittleMemory(t *testing.T) { // not parallel, because it 
 	}
 }
 
-func TestUnpackingALargePageIsWorkWithinABudget(t *testing.T) {
+func TestUnpackingCountsAgainstBudget(t *testing.T) {
 	t.Parallel()
 	page := func(size int) *packed {
 		p, err := pack(func(w io.Writer) error {

@@ -44,7 +44,7 @@ func reader() *fake {
 	}
 }
 
-func TestEachPageShowsItsContent(t *testing.T) {
+func TestPagesShowTheirContent(t *testing.T) {
 	t.Parallel()
 	for path, texts := range map[string][]string{
 		"/":                               {"1 open, 1 closed", "the controller has not decided yet", "open period day", "closed by default", `href="./gate/shop/web"`, "What the patterns mean", "Times in Europe/Oslo (CET)", "Time zone data: " + tz.Version() + "."},
@@ -119,7 +119,7 @@ func TestErrorPagesHaveCauseAndNextStep(t *testing.T) {
 	}
 }
 
-func TestNoTextOfOthersIsAPartOfAPage(t *testing.T) {
+func TestPagesEscapeUntrustedText(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64<<10)
 	r := reader()
@@ -176,7 +176,7 @@ func TestPagesForbidContentFromOtherOrigins(t *testing.T) {
 	}
 }
 
-func TestEachLinkLeadsToAPageBelowAnyPrefix(t *testing.T) {
+func TestLinksWorkBelowAnyPrefix(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.StripPrefix("/a/secret", pages(t, reader())))
 	defer server.Close()
@@ -258,7 +258,7 @@ func form(t testing.TB, fields map[string]string) *http.Request {
 
 const manifestOfWeb = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata: {name: %s}\nspec: {default: closed, timeZone: Europe/Oslo, openPeriods: [{name: night, start: \"20:00\", end: \"21:00\"}]}\n---\n"
 
-func TestWhatIfShowsChangesByManifests(t *testing.T) {
+func TestWhatIfShowsChanges(t *testing.T) {
 	t.Parallel()
 	web := fmt.Sprintf(manifestOfWeb, "web")
 	var many strings.Builder
@@ -305,7 +305,7 @@ func TestWhatIfShowsChangesByManifests(t *testing.T) {
 	}
 }
 
-func TestAGateInTroubleHasAPage(t *testing.T) {
+func TestFailingGateHasPage(t *testing.T) {
 	t.Parallel()
 	now := metav1.NewTime(noon)
 	for name, c := range map[string]struct {
@@ -346,7 +346,7 @@ func TestPageIsCompressedIfClientAcceptsIt(t *testing.T) {
 	}
 }
 
-func TestTheFirstPageOfAThousandGatesIsSmall(t *testing.T) {
+func TestFirstPageOfThousandGatesIsSmall(t *testing.T) {
 	t.Parallel()
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	request.Header.Set("Accept-Encoding", "gzip")

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-func TestATimelineHasEachDayAlsoWhereClocksJump(t *testing.T) {
+func TestTimelineHasEachDayAcrossClockChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		zone, from string
@@ -70,7 +70,7 @@ func TestLabelIsDrawnOnlyIfItFits(t *testing.T) {
 	}
 }
 
-func TestADrawingHasNoTextOfOthersAsAPart(t *testing.T) {
+func TestDrawingEscapesUntrustedText(t *testing.T) {
 	t.Parallel()
 	i := preview.Interval{From: metav1.NewTime(noon), Until: metav1.NewTime(noon.AddDate(0, 0, 14)), Cause: preview.Cause{State: "closed", Reason: v1alpha1.ClosePeriodReason, Period: hostile}}
 	v := view{Now: noon, Zone: time.UTC, Range: preview.Range{From: noon, Until: i.Until.Time}}

@@ -78,7 +78,7 @@ func TestBareViewerSeesOnlyNamesStatesAndTimes(t *testing.T) {
 	}
 }
 
-func TestABadgeHasTheStateAsAWordAndAColor(t *testing.T) {
+func TestBadgeHasStateAsTextAndColor(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.gates = append(r.gates, gateOf("watched", func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }), gateOf("paused.at-night", func(g *v1alpha1.Gate) { g.Spec.Suspend = true }))
@@ -121,7 +121,7 @@ func TestABadgeHasTheStateAsAWordAndAColor(t *testing.T) {
 	}
 }
 
-func TestAGateNamesTheCalendarsThatShowIt(t *testing.T) {
+func TestGatePageNamesItsCalendars(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	of := func(name, path string, change func(*v1alpha1.CalendarFeed)) v1alpha1.CalendarFeed {
@@ -292,7 +292,7 @@ func (c *counted) Read(into []byte) (int, error) {
 	return c.Reader.Read(into)
 }
 
-func TestOnlySomeManifestsAreInMemoryWhilePagesAreMade(t *testing.T) {
+func TestManifestsInMemoryAreLimited(t *testing.T) {
 	t.Parallel()
 	r := reader()
 	r.gathers, r.key = make(chan struct{}), "viewer"

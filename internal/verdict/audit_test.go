@@ -39,7 +39,7 @@ func TestEffectOfModeAuditOnGovernedTarget(t *testing.T) {
 	}
 }
 
-func TestATargetThatNamesAGateWithModeAudit(t *testing.T) {
+func TestTargetNamingGateWithModeAudit(t *testing.T) {
 	everywhere := verdict.Scope{Reaches: func(string, string) bool { return true }}
 	nowhere := verdict.Scope{Reaches: func(from, to string) bool { return from == to }}
 	inInfra := func(g *v1alpha1.Gate) { g.Namespace = "infra" }
@@ -70,9 +70,9 @@ func TestATargetThatNamesAGateWithModeAudit(t *testing.T) {
 	}
 }
 
-// TestAGateWithModeAuditChangesNothing compares what happens to a target under such a Gate and without it: the same, in all that
+// TestGateWithModeAuditChangesNothing compares what happens to a target under such a Gate and without it: the same, in all that
 // can be.
-func TestAGateWithModeAuditChangesNothing(t *testing.T) {
+func TestGateWithModeAuditChangesNothing(t *testing.T) {
 	seen, named := 0, 0
 	everySituation(func(s situation) {
 		decided := func(g verdict.Gate) bool { return g.Audits && g.Effect == verdict.Open }

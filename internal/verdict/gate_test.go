@@ -81,7 +81,7 @@ func TestGateReleasesUngovernedTargetOnceItHasDecided(t *testing.T) {
 }
 
 // Before a certificate is activated, all Gates that cover the Certificate must permit that.
-func TestGatesThatPermitAnActivation(t *testing.T) {
+func TestGatesPermittingActivation(t *testing.T) {
 	for name, test := range map[string]struct {
 		gate            verdict.Gate
 		covers, permits bool

@@ -126,7 +126,7 @@ func wantsItHeld(g verdict.Gate) bool {
 	return g.Effect == verdict.Closed || g.Effect == verdict.Missing || g.Effect == verdict.Denied
 }
 
-func TestLaws(t *testing.T) {
+func TestInvariants(t *testing.T) {
 	seen := map[string]int{}
 	everySituation(func(s situation) {
 		v := verdict.Judge(s.Observed, s.gates)

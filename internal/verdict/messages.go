@@ -1,6 +1,6 @@
 package verdict
 
-// Messages for users: in conditions, events, the history, errors and logs.
+// Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgSuspendedByOthers   = "Resumed and then suspended manually. Gates leave it alone until it is resumed."
 	msgNotHeld             = "Not held, although %s closed."

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestWhichObjectsAGateGoverns(t *testing.T) {
+func TestGovernedObjects(t *testing.T) {
 	const kind = "Kustomization"
 	apps := func(edits ...edit) *target.Object { return kustomization("apps", edits...) }
 	for name, test := range map[string]struct {
@@ -93,7 +93,7 @@ func TestReferencesWithExpressionsAndToOtherNamespaces(t *testing.T) {
 	}
 }
 
-func TestAGateGovernsOnlyObjectsInReach(t *testing.T) {
+func TestGateGovernsOnlyObjectsInReach(t *testing.T) {
 	g := closed("a")
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps", Namespace: "bank"}, {Kind: "Kustomization", Name: "apps"}}
 	ownNamespace := func(from, to string) bool { return from == to }
@@ -115,7 +115,7 @@ func TestAGateGovernsOnlyObjectsInReach(t *testing.T) {
 	}
 }
 
-func TestATargetNamesEachOfItsGates(t *testing.T) {
+func TestTargetNamesEachGate(t *testing.T) {
 	obj := kustomization("apps", annotated(v1alpha1.GatesAnnotation, "production, ops/freeze"))
 	if got := verdict.NamedBy(&obj.Unstructured); !slices.Equal(got, []string{"ops/freeze", "shop/production"}) {
 		t.Errorf("got %q", got)

@@ -39,7 +39,7 @@ func TestPassMovesWithItsRequestRecordOrProgress(t *testing.T) {
 	}
 }
 
-func TestRecordOfAPassStaysAsLongAsItsRequest(t *testing.T) {
+func TestPassRecordStaysAsLongAsItsRequest(t *testing.T) {
 	ended := before
 	ended.State, ended.Ended, ended.Gates = verdict.PassEnded, noon, "shop/a"
 	for request, want := range map[string]verdict.PassState{before.Value: verdict.PassEnded, "2026-11-24T11:00:00Z": ""} {
@@ -81,7 +81,7 @@ func TestPassEndsIfItsRecordOrItsGatesAreInvalid(t *testing.T) {
 	}
 }
 
-func TestTextOfAReference(t *testing.T) {
+func TestReferenceString(t *testing.T) {
 	tier := map[string]string{"tier": "critical"}
 	for want, ref := range map[string]v1alpha1.TargetReference{
 		"Kustomization apps":                               {Name: "apps"},

@@ -82,7 +82,7 @@ func (s situation) passed(step verdict.Step) situation {
 	return s
 }
 
-func TestLawsOfPasses(t *testing.T) {
+func TestPassInvariants(t *testing.T) {
 	seen := map[string]int{}
 	everyPass(func(s situation) {
 		v := verdict.Judge(s.Observed, s.gates)
@@ -152,7 +152,7 @@ func TestLawsOfPasses(t *testing.T) {
 var handles = target.Definition{Handles: true}
 
 // The target is reconciled repeatedly, with the previous request on it, or with an older one that Flux restores.
-func TestNoValuePassesTwice(t *testing.T) {
+func TestValuePassesOnce(t *testing.T) {
 	gates := governing(closed("a"))
 	obj := func(value string, pass verdict.Pass, lever map[string]any) *target.Object {
 		return kustomization("apps", requesting(value, "shop/a"), passing(pass), heldBy("shop/a", lever))

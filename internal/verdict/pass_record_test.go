@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestARecordOfAPassIsALinePerField(t *testing.T) {
+func TestPassRecordHasLinePerField(t *testing.T) {
 	p := verdict.Pass{
 		State: verdict.PassEnded, Gates: "shop/a,shop/b", Value: "2026-11-24T12:00:00Z/30m", By: "alice", Reason: "hotfix: key=value, twice", Since: noon,
 		Until: noon.Add(30 * time.Minute), Ended: noon.Add(time.Minute), Was: target.Progress{"x\nstate=Passing", "v1", "7"}, Is: target.Progress{"y", "v2", "8"},
@@ -39,7 +39,7 @@ func TestARecordOfAPassIsALinePerField(t *testing.T) {
 	}
 }
 
-func TestARecordOfAPassIsReadAsItWasWritten(t *testing.T) {
+func TestPassRecordRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(name string) string {
 			return rapid.OneOf(rapid.String(), rapid.StringMatching(`[a=," \\\n\t]{0,5}`)).Draw(t, name)
@@ -59,7 +59,7 @@ func TestARecordOfAPassIsReadAsItWasWritten(t *testing.T) {
 }
 
 // A value counts once, also if a later release has written what became of it.
-func TestAnUnreadableRecordOfAPassKeepsItsRequestFromASecondPass(t *testing.T) {
+func TestUnreadablePassRecordPreventsSecondPass(t *testing.T) {
 	for _, record := range []string{`{"state":"Passing"}`, "state=Ended\nlater=x"} {
 		obj := kustomization("apps", annotated(v1alpha1.PassAnnotation, record), annotated(v1alpha1.PassRequestedAtAnnotation, "2026-11-24T12:00:00Z"))
 		if p := verdict.PassOf(obj); p.State != verdict.PassEnded || p.Value != "2026-11-24T12:00:00Z" {

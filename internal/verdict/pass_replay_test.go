@@ -61,8 +61,8 @@ func ownedBy(manager string) edit {
 	}
 }
 
-// TestARecordThatAnotherManagerOwnsOnlyBlocks has another manager own the record of a pass that has ended, and of one that is in progress.
-func TestARecordThatAnotherManagerOwnsOnlyBlocks(t *testing.T) {
+// TestRecordOfAnotherManagerOnlyBlocks has another manager own the record of a pass that has ended, and of one that is in progress.
+func TestRecordOfAnotherManagerOnlyBlocks(t *testing.T) {
 	pass := before
 	pass.Value, pass.Gates, pass.Since, pass.Until = requestedAtNoon, "shop/a", noon, noon.Add(time.Hour)
 	ended := pass
@@ -84,8 +84,8 @@ func TestARecordThatAnotherManagerOwnsOnlyBlocks(t *testing.T) {
 	}
 }
 
-// TestAPassIsNotGrantedWhenItsTimeHasCome requests a pass at noon for a time five hours later. The Gate closes in between.
-func TestAPassIsNotGrantedWhenItsTimeHasCome(t *testing.T) {
+// TestPassIsNotGrantedOnceDue requests a pass at noon for a time five hours later. The Gate closes in between.
+func TestPassIsNotGrantedOnceDue(t *testing.T) {
 	const value = "2026-11-24T17:00:00Z"
 	obj := kustomization("apps", requesting(value, "shop/a"), heldBy("shop/a", suspension))
 	refused := rule(obj, governing(closed("a")), handles, noon).Step
@@ -104,7 +104,7 @@ func TestAPassIsNotGrantedWhenItsTimeHasCome(t *testing.T) {
 	}
 }
 
-func TestAPassThatWasRequestedLongAgoIsNotGranted(t *testing.T) {
+func TestOldPassIsNotGranted(t *testing.T) {
 	for ago, want := range map[time.Duration]verdict.Outcome{59 * time.Minute: verdict.Passing, 61 * time.Minute: verdict.Held} {
 		obj := kustomization("apps", requesting(noon.Add(-ago).Format(time.RFC3339), "shop/a"), heldBy("shop/a", suspension))
 		if step := rule(obj, governing(closed("a", func(g *v1alpha1.Gate) { closedBy(g, noon.Add(-2*time.Hour)) }, since(-2*time.Hour))), handles, noon).Step; step.Outcome != want || step.Refused != "" {
@@ -113,8 +113,8 @@ func TestAPassThatWasRequestedLongAgoIsNotGranted(t *testing.T) {
 	}
 }
 
-// TestASecondRevisionOfASourceEndsItsPass has Flux report new artifacts, and never the request.
-func TestASecondRevisionOfASourceEndsItsPass(t *testing.T) {
+// TestSecondRevisionOfSourceEndsPass has Flux report new artifacts, and never the request.
+func TestSecondRevisionOfSourceEndsPass(t *testing.T) {
 	pass := before
 	pass.Value, pass.Gates, pass.Until = requestedAtNoon, "shop/a", pass.Since.Add(time.Hour)
 	pass.Was = target.Progress{"old", "main@sha1:" + strings.Repeat("a", 40), "8"}

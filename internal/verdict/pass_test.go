@@ -132,7 +132,7 @@ func alsoOwnedBy(manager string) edit {
 }
 
 // A request opens at whole seconds, and a pass begins at any time.
-func TestAPassAtAnyFractionOfASecond(t *testing.T) {
+func TestPassAtAnyFractionOfSecond(t *testing.T) {
 	for _, ago := range []time.Duration{0, 100 * time.Millisecond, time.Second, time.Hour} {
 		for name, change := range map[string]gateOption{"closed manually": func(*v1alpha1.Gate) {}, "and in a hard freeze": hardly} {
 			now := noon.Add(320 * time.Millisecond)
@@ -146,7 +146,7 @@ func TestAPassAtAnyFractionOfASecond(t *testing.T) {
 	}
 }
 
-func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
+func TestTargetWaitsForUndecidedGate(t *testing.T) {
 	obj := kustomization("apps", requesting("2026-11-24T12:00:00Z", "*"), heldBy("shop/a", suspension))
 	for name, gates := range map[string][]verdict.Gate{
 		"edited": governing(closed("a", edited)), "due to close": governing(opened("a", next(0, v1alpha1.StateClosed))),
@@ -159,7 +159,7 @@ func TestAGateThatHasNotDecidedYetIsWaitedFor(t *testing.T) {
 }
 
 // Flux was requested to reconcile before the pass began, or handles what Git says.
-func TestWhichReconciliationEndsAPass(t *testing.T) {
+func TestReconciliationThatEndsPass(t *testing.T) {
 	pass := before
 	token := pass.Since.Format(time.RFC3339Nano)
 	pass.Gates, pass.Was, pass.Is = "shop/a", target.Progress{"old", "v1", "7"}, target.Progress{"other", "v2", "8"}
@@ -207,7 +207,7 @@ func reports(handled, revision, ready string, generation int64) edit {
 }
 
 // The attacker may only patch, and replaces each request for a reconciliation before Flux has reported the one before as handled.
-func TestNoRequestForAReconciliationKeepsAPassGoing(t *testing.T) {
+func TestReconcileRequestDoesNotExtendPass(t *testing.T) {
 	pass := verdict.Pass{
 		State: verdict.PassInProgress, Gates: "shop/a", Value: "2026-11-24T12:00:00Z", Since: noon, Until: noon.Add(time.Hour),
 		Was: target.Progress{"old", "v1", "7"}, Is: target.Progress{"old", "v1", "7"},

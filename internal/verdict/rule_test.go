@@ -284,7 +284,7 @@ func TestDecisions(t *testing.T) {
 }
 
 // A target that nothing changes costs no lookups.
-func TestASettledTargetNeedsNoFacts(t *testing.T) {
+func TestSettledTargetNeedsNoFacts(t *testing.T) {
 	for name, row := range decisions() {
 		s := row.situation()
 		s.Unknown = allFacts

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestARulingReadsTheTarget(t *testing.T) {
+func TestRulingReadsTarget(t *testing.T) {
 	respected := governing(closed("a", respecting))
 	for name, test := range map[string]struct {
 		obj   *target.Object
@@ -158,7 +158,7 @@ func TestRenewalConditionsOfCertificate(t *testing.T) {
 	}
 }
 
-func TestAllConditionsOfATarget(t *testing.T) {
+func TestAllTargetConditions(t *testing.T) {
 	activated := &metav1.Condition{Type: v1alpha1.ActivatedCondition, Status: metav1.ConditionTrue}
 	issuing := func(obj *target.Object) {
 		obj.SetConditions(append(obj.GetConditions(), metav1.Condition{Type: "Issuing", Status: metav1.ConditionTrue}))
@@ -194,7 +194,7 @@ func TestAllConditionsOfATarget(t *testing.T) {
 // paced has a Gate release one target per minute.
 func paced(g *v1alpha1.Gate) { g.Spec.Release = &v1alpha1.ReleasePolicy{PerMinute: 1} }
 
-func TestACertificateThatIsLateDoesNotWaitForASlot(t *testing.T) {
+func TestLateCertificateNeedsNoSlot(t *testing.T) {
 	gates := governing(opened("a", letting(24*time.Hour, true), paced))
 	for name, test := range map[string]struct {
 		obj  *target.Object

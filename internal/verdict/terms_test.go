@@ -16,7 +16,7 @@ func letting(margin time.Duration, strict bool) gateOption {
 	}
 }
 
-func TestTheLastGateLetsACertificateGo(t *testing.T) {
+func TestLastGateReleasesCertificate(t *testing.T) {
 	const hour = time.Hour
 	for name, test := range map[string]struct {
 		holders []verdict.Gate

@@ -133,7 +133,7 @@ func TestStepsOfExemptTargets(t *testing.T) {
 	}
 }
 
-func TestAHoldInAnotherWayIsWritten(t *testing.T) {
+func TestChangedHoldIsWritten(t *testing.T) {
 	observed := verdict.Observed{State: target.Held, HeldBy: []string{"shop/a"}}
 	got := verdict.Next(observed, verdict.Judge(observed, governing(closed("a"))), target.Plan{Stale: true})
 	if !got.Write || !got.Hold {

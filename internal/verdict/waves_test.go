@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-func TestTheWaveOfAnObject(t *testing.T) {
+func TestWaveOfObject(t *testing.T) {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Release: &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{
 		{Name: "one", MatchLabels: map[string]string{"wave": "1"}},
 		{Name: "two", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "wave", Operator: metav1.LabelSelectorOpIn, Values: []string{"1", "2"}}}},
@@ -33,7 +33,7 @@ func TestTheWaveOfAnObject(t *testing.T) {
 	}
 }
 
-func TestAReleaseIsOverForOneOpeningAlone(t *testing.T) {
+func TestReleaseEndsWithItsOpening(t *testing.T) {
 	at, before := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(900, 0))
 	opened := []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionTrue}}
 	policy := &v1alpha1.ReleasePolicy{Waves: []v1alpha1.ReleaseWave{{Name: "one"}}}

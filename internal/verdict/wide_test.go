@@ -24,7 +24,7 @@ func kustomizations(namespace, team string, n int) (objects []*unstructured.Unst
 	return objects
 }
 
-func TestASelectorIsWideIfTheTargetsBecomeMany(t *testing.T) {
+func TestSelectorIsWideIfTargetsMultiply(t *testing.T) {
 	of := func(team string) v1alpha1.TargetReference {
 		return v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": team}}
 	}

@@ -58,7 +58,7 @@ func TestRolloutsReportWhetherAllMembersHaveCurrentGeneration(t *testing.T) {
 	}
 }
 
-func TestPutReportsWhetherTheStateHasChanged(t *testing.T) {
+func TestPutReportsStateChange(t *testing.T) {
 	var rollouts waves.Rollouts
 	for i, step := range []struct {
 		generation int64

@@ -172,7 +172,7 @@ func TestReleasableTargets(t *testing.T) {
 	}
 }
 
-func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
+func TestSoakStartsOnceAllAreReady(t *testing.T) {
 	members := map[string]waves.Member{"a": member(0, waves.Ready), "a2": member(0, waves.Progressing), "b": member(1, waves.Held)}
 	d := release(members).Decide(waves.Progress{}, false, noon)
 	if !d.ReadySince.IsZero() || !d.Again.IsZero() {
@@ -198,7 +198,7 @@ func TestTheSoakCountsFromWhenAllWereReady(t *testing.T) {
 }
 
 // No wave ends and no soak begins until all targets have been evaluated.
-func TestNoWaveEndsUntilAllMembersAreUpToDate(t *testing.T) {
+func TestWaveEndsOnceAllMembersAreUpToDate(t *testing.T) {
 	r := release(map[string]waves.Member{"a": member(0, waves.Ready), "b": member(1, waves.Held)})
 	r.Settled = false
 	if d := r.Decide(waves.Progress{ReadySince: noon.Add(-time.Hour)}, false, noon); d.Done != 0 || called(d) != "" {
@@ -250,10 +250,10 @@ func (w *world) waveOf(m waves.Member) int {
 	return len(w.Soaks)
 }
 
-// TestNoWaveBeginsBeforeAllThoseBeforeAreReady changes targets at random. A target may be called only while no target of its wave or an
+// TestWaveWaitsForEarlierWaves changes targets at random. A target may be called only while no target of its wave or an
 // earlier one has failed, and after its dependencies are ready. The first target of a wave may be called only after all targets of earlier
 // waves have been ready for the soak.
-func TestNoWaveBeginsBeforeAllThoseBeforeAreReady(t *testing.T) {
+func TestWaveWaitsForEarlierWaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		now := noon
@@ -329,7 +329,7 @@ func (w *world) expectCalled(t *rapid.T, k target.Key, m waves.Member, wave int)
 }
 
 // A release ends if all released targets become ready.
-func TestAReleaseEndsIfAllBecomeReady(t *testing.T) {
+func TestReleaseEndsIfAllBecomeReady(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		now := noon
@@ -372,7 +372,7 @@ func TestRepeatedProceedReleasesAll(t *testing.T) {
 	}
 }
 
-func TestALongChainIsNoCycle(t *testing.T) {
+func TestLongChainIsNoCycle(t *testing.T) {
 	members := map[string]waves.Member{"t0": member(0, waves.Held), "z": member(1, waves.Held)}
 	for i := range 20000 {
 		members[fmt.Sprint("t", i+1)] = member(0, waves.Held, fmt.Sprint("t", i))
@@ -397,7 +397,7 @@ func TestNoReleaseIsNeededIfNothingIsHeld(t *testing.T) {
 	}
 }
 
-func TestReadyCountsTargetsOfTheCurrentWave(t *testing.T) {
+func TestReadyCountsTargetsOfCurrentWave(t *testing.T) {
 	members := map[string]waves.Member{"a": member(0, waves.Ready), "b": member(1, waves.Ready), "b2": member(1, waves.Skipped),
 		"b3": member(1, waves.Progressing), "c": member(-1, waves.Held)}
 	if d := release(members).Decide(waves.Progress{Done: 1}, false, noon); d.Ready != 2 {

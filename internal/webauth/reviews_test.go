@@ -17,7 +17,7 @@ import (
 )
 
 // Concurrent requests of a user must share a limiter.
-func TestConcurrentRequestsOfAUserShareALimiter(t *testing.T) {
+func TestConcurrentRequestsOfUserShareLimiter(t *testing.T) {
 	t.Parallel()
 	reviews, begin := newPages(t, nil).viewers.Reviews, make(chan struct{})
 	limiters := make([]*rate.Limiter, 1600)
@@ -54,7 +54,7 @@ func (h *hanging) Create(ctx context.Context, obj client.Object, _ ...client.Cre
 	return nil
 }
 
-func TestAUserLeavesHalfOfTheReviewsToOthers(t *testing.T) {
+func TestUserLeavesHalfOfReviewsToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &hanging{user: "greedy"}

@@ -14,7 +14,7 @@ import (
 
 const noTurn = "the targets cannot be read now, because those of many other gates are requested"
 
-func TestAPageWhoseGateHasNoTurnIsShownWithoutItsTargets(t *testing.T) {
+func TestPageWithoutSlotOmitsTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPages(t, nil, shopAndBank()...)
@@ -45,7 +45,7 @@ func TestTargetsAreReadOnceForAllViewers(t *testing.T) {
 	p.answers("/gate/shop/g-shop", "token-of-ben", 200, "!k-shop", "you may not list kustomizations.kustomize.toolkit.fluxcd.io", "exceptions do not count here")
 }
 
-func TestAViewerWhoReadsManyTargetsLeavesTimeToOthers(t *testing.T) {
+func TestReaderOfManyTargetsLeavesTimeToOthers(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	ada, err := p.viewers.Reviews.Identify(t.Context(), "token-of-ada")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAViewerWhoReadsManyTargetsLeavesTimeToOthers(t *testing.T) {
 	p.answers("/gate/shop/g-shop", "token-of-ben", http.StatusOK, "k-shop")
 }
 
-func TestASnapshotThatTookLongCountsForLonger(t *testing.T) {
+func TestSlowSnapshotIsKeptLonger(t *testing.T) {
 	p := newPages(t, nil)
 	read := func(took time.Duration, want int) {
 		t.Helper()

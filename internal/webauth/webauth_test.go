@@ -29,7 +29,7 @@ func shopAndBank() (all []client.Object) {
 	return all
 }
 
-func TestEachPersonSeesWhatTheAPIServerLetsThemSee(t *testing.T) {
+func TestUsersSeeWhatTheyMayRead(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	for _, c := range []struct {
 		path, token string
@@ -77,7 +77,7 @@ func TestEachPersonSeesWhatTheAPIServerLetsThemSee(t *testing.T) {
 }
 
 // The 403 for an existing object is the same as that for a missing one, except for the name.
-func TestNobodyLearnsWhetherSomethingExists(t *testing.T) {
+func TestExistenceIsNotRevealed(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	for _, path := range []string{"/gate/bank/%s", "/gate/bank/%s/month", "/target/Kustomization/bank/%s"} {
 		for _, pair := range [][2]string{{"g-bank", "g-none"}, {"k-bank", "k-none"}} {
@@ -94,7 +94,7 @@ func TestNobodyLearnsWhetherSomethingExists(t *testing.T) {
 	}
 }
 
-func TestWithoutATokenThereAreNamesStatesAndTimesOnly(t *testing.T) {
+func TestAnonymousViewersSeeNamesStatesAndTimes(t *testing.T) {
 	p := newPages(t, anonymous, shopAndBank()...)
 	secrets := []string{"!w-g-", "!m-g-", "!t-g-", "!e-shop", "!k-shop", "!window", "!outside", "!kubectl gate open", "!/calendar/", "!timeZone"}
 	p.answers("/", "", 200, append(secrets, "g-shop", "g-bank", ">closed<", "until")...)
@@ -118,7 +118,7 @@ func TestWithoutATokenThereAreNamesStatesAndTimesOnly(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfTheAPIServerCountsForSecondsAlsoANo(t *testing.T) {
+func TestReviewsAreCachedForSeconds(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	for range 5 {
 		p.answers("/", "token-of-ben", 200)
@@ -147,7 +147,7 @@ func TestAnAnswerOfTheAPIServerCountsForSecondsAlsoANo(t *testing.T) {
 	p.answers("/", "nobody's", 200)
 }
 
-func TestWithoutAnAnswerNobodySeesAnything(t *testing.T) {
+func TestUnavailableAPIServerShowsNothing(t *testing.T) {
 	for name, breaks := range map[string]func(*apiServer){
 		"it fails":           func(s *apiServer) { s.err = errors.New("etcd at 10.0.0.7 is away") },
 		"it does not answer": func(s *apiServer) { s.hangs = true },
@@ -176,7 +176,7 @@ func TestWithoutAnAnswerNobodySeesAnything(t *testing.T) {
 	}
 }
 
-func TestOnlyOneBearerTokenIsTaken(t *testing.T) {
+func TestOnlyOneBearerTokenIsAccepted(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	for name, c := range map[string]struct {
 		headers []string
@@ -209,7 +209,7 @@ func TestOnlyOneBearerTokenIsTaken(t *testing.T) {
 	}
 }
 
-func TestStrangersCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
+func TestAnonymousReviewsAreLimited(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	p.answers("/", "token-of-ada", 200)
 	codes := map[int]int{}
@@ -234,7 +234,7 @@ func TestStrangersCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
 	p.answers("/", "token-of-ada", 200)
 }
 
-func TestOnePersonCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
+func TestReviewsPerUserAreLimited(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
 	codes := map[int]int{}
 	tokens := []string{"token-of-cy", "another-of-cy"}
@@ -248,7 +248,7 @@ func TestOnePersonCannotHaveTheAPIServerAskedWithoutEnd(t *testing.T) {
 	p.answers("/", "token-of-ada", 200)
 }
 
-func TestAViewerOfManyNamespacesIsToldWhatIsLeftOut(t *testing.T) {
+func TestOmittedNamespacesAreReported(t *testing.T) {
 	var all []client.Object
 	for i := range maxNamespaces + 20 {
 		all = append(all, gateOf(fmt.Sprintf("n-%03d", i), "g"))
@@ -265,7 +265,7 @@ func TestAViewerOfManyNamespacesIsToldWhatIsLeftOut(t *testing.T) {
 
 const holidays = "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\nUID:1\nDTSTART:20261125T110000Z\nDURATION:PT1H\nSUMMARY:Day of Rest\nEND:VEVENT\nEND:VCALENDAR\n"
 
-func TestACalendarCountsForWhoMayReadIt(t *testing.T) {
+func TestCalendarIsShownToItsReaders(t *testing.T) {
 	g := gateOf("shop", "g", func(g *v1alpha1.Gate) {
 		g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "holidays", Calendar: &v1alpha1.CalendarReference{ConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "days", Key: "no.ics"}}}}}
 	})
@@ -292,7 +292,7 @@ func TestACalendarCountsForWhoMayReadIt(t *testing.T) {
 }
 
 // If a page is loaded again, the old stream ends while the new one starts. The new one must receive changes of ConfigMaps.
-func TestWhoComesWhileAnotherLeavesHearsOfCalendars(t *testing.T) {
+func TestCalendarWatchSurvivesLeavingViewer(t *testing.T) {
 	p := newPages(t, nil, gateOf("shop", "g"))
 	p.viewers.watch(preview.ConfigMap{Namespace: "shop", Name: "days"})
 	var first, second []string
@@ -308,7 +308,7 @@ func TestWhoComesWhileAnotherLeavesHearsOfCalendars(t *testing.T) {
 	}
 }
 
-func TestThePathOfACalendarIsForWhoMayReadIt(t *testing.T) {
+func TestCalendarPathIsShownToItsReaders(t *testing.T) {
 	c := &v1alpha1.CalendarFeed{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"}, Spec: v1alpha1.CalendarFeedSpec{Selector: &v1alpha1.LabelSelector{}}, Status: v1alpha1.CalendarFeedStatus{CalendarPath: "/calendar/secret.ics"}}
 	all := append(shopAndBank(), c)
 	p := newPages(t, anonymous, all...)

@@ -26,7 +26,7 @@ func definition(w *harness.World, resource string) *apiextensionsv1.CustomResour
 	return crd
 }
 
-func TestNamesOfKinds(t *testing.T) {
+func TestKindNames(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for resource, short := range map[string]string{"gates": "gt", "gateexceptions": "gtex", "gatereceivers": "gtrcv", "calendarfeeds": "gtcal"} {
 		spec := definition(w, resource).Spec
@@ -42,7 +42,7 @@ func TestNamesOfKinds(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfGates(t *testing.T) {
+func TestGateDefaults(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"default":      "closed",
@@ -66,7 +66,7 @@ func TestDefaultsOfGates(t *testing.T) {
 	}
 }
 
-func TestAGateFromGoIsAccepted(t *testing.T) {
+func TestGoEncodedGateIsAccepted(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	g := w.Gate("go", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	g.Labels = map[string]string{"a": "b"}
@@ -75,7 +75,7 @@ func TestAGateFromGoIsAccepted(t *testing.T) {
 
 // The control plane starts before Go begins to record which files a test reads, so its cache of test results would not detect another
 // definition.
-func TestTheDefinitionInTheRepositoryIsTheOneOnTrial(t *testing.T) {
+func TestCommittedCRDsAreInstalled(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for _, resource := range []string{"gates", "gateexceptions", "gatereceivers", "calendarfeeds"} {
 		file, err := os.ReadFile(filepath.Join(harness.Root(), "config", "crd", "bases", "gating.toolkit.fluxcd.io_"+resource+".yaml"))

@@ -21,7 +21,7 @@ func shell(w *harness.World, command string) (string, error) {
 	return docs.Reader{Kubeconfig: w.Kubeconfig, Folder: w.TempDir()}.Bash(w.Context(), command)
 }
 
-func TestThePageOnGatesSaysHowTwoOwnPeriods(t *testing.T) {
+func TestGatesPageExplainsPeriodOwnership(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	const page = "docs/reference/gates.md"
 	example := markdown.BlockOf(t, page, "yaml", "---\napiVersion")

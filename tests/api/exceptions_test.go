@@ -27,7 +27,7 @@ func createException(w *harness.World, gate string) *v1alpha1.GateException {
 	return e
 }
 
-func TestExceptionsAreListedByTheirGate(t *testing.T) {
+func TestExceptionsAreListedByGate(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	mine, other := createException(w, "listed"), createException(w, "not-listed")
 	list := &v1alpha1.GateExceptionList{}
@@ -37,7 +37,7 @@ func TestExceptionsAreListedByTheirGate(t *testing.T) {
 	}
 }
 
-func TestTheGateOfAnExceptionCannotBeChanged(t *testing.T) {
+func TestExceptionGateIsImmutable(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	e := createException(w, "first")
 	if err := w.Merge(e, `{"spec":{"gateRef":{"name":"second"}}}`); err == nil || !strings.Contains(err.Error(), "spec.gateRef: ") || !strings.Contains(err.Error(), "gateRef is immutable") {

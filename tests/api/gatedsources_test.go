@@ -63,7 +63,7 @@ func TestInvalidNamesOfPinnedSourcesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheKindOfAGatedSourceCannotBeChanged(t *testing.T) {
+func TestGatedSourceKindIsImmutable(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	g := gatedSource("apps", nil)
 	w.Create(g)

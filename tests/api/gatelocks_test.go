@@ -29,7 +29,7 @@ func labelled(labels, locks, matched int) lockv1alpha1.GateLockSpec {
 	return spec
 }
 
-func TestTheLabelsOfAGateLockAreBounded(t *testing.T) {
+func TestGateLockLabelsAreBounded(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for name, tc := range map[string]struct {
 		spec lockv1alpha1.GateLockSpec

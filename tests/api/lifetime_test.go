@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestLifetimeOfATTL(t *testing.T) {
+func TestTTLBounds(t *testing.T) {
 	const day = 24 * time.Hour
 	for ttl, want := range map[string]time.Duration{
 		"1y": 365 * day, "2mo": 60 * day, "90d": 90 * day, "720h": 30 * day, "5m": 5 * time.Minute, "7s": 7 * time.Second,

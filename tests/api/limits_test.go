@@ -85,7 +85,7 @@ var totals = map[string]struct {
 	}, "spec.oidcProviders", "at most 65,536 characters together"},
 }
 
-func TestTheTotalsAreExact(t *testing.T) {
+func TestTotalsAreExact(t *testing.T) {
 	for name, tc := range totals {
 		t.Run(name, func(t *testing.T) {
 			if err := admitKind(t, tc.kind, tc.spec(tc.n)); err != nil {
@@ -140,7 +140,7 @@ var largest = map[string]struct {
 	v1alpha1.MachineCertificateRefreshKind: {150 << 10, `{gateRefs: ` + nested(10, `{name: `+long(250), `}`) + `, selector: ` + largestSelector + `}`},
 }
 
-func TestTheLargestObjectsAreAcceptedAndSmall(t *testing.T) {
+func TestLargestObjectsAreAccepted(t *testing.T) {
 	if len(largest) != len(validate.Kinds()) {
 		t.Errorf("%d of %q are tested", len(largest), validate.Kinds())
 	}

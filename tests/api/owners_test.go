@@ -85,7 +85,7 @@ const (
 	noon   = `{name: noon, start: "12:00", end: "13:00"}`
 )
 
-func TestFieldManagersEachOwnAPeriod(t *testing.T) {
+func TestFieldManagersOwnPeriods(t *testing.T) {
 	for name, tc := range ownedLists {
 		t.Run(name, func(t *testing.T) {
 			of := func(periods ...string) string {
@@ -110,7 +110,7 @@ func TestFieldManagersEachOwnAPeriod(t *testing.T) {
 
 // A period has one owner, or several that agree. Otherwise a field manager that adds a day to another manager's window would open the Gate
 // then without a warning.
-func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
+func TestChangeOfForeignPeriodConflicts(t *testing.T) {
 	for name, tc := range ownedLists {
 		t.Run(name, func(t *testing.T) {
 			of := func(rest string, periods ...string) string {
@@ -140,7 +140,7 @@ func TestWhoChangesThePeriodOfAnotherIsToldOfTheConflict(t *testing.T) {
 }
 
 // Otherwise tokens for another audience would be accepted without a warning to the owner of the provider.
-func TestWhoChangesTheProviderOfAnotherIsToldOfTheConflict(t *testing.T) {
+func TestChangeOfForeignProviderConflicts(t *testing.T) {
 	other := `{issuerURL: "https://other.example.com", validations: [{expression: "claims.sub == 'a'", message: m}]}`
 	o := createdBy(t, v1alpha1.GateReceiverKind, oidc("["+provider("https://a.example.com")+"]", ""))
 	o.Must(o.apply("platform", `{oidcProviders: [`+other+`]}`))
@@ -152,7 +152,7 @@ func TestWhoChangesTheProviderOfAnotherIsToldOfTheConflict(t *testing.T) {
 }
 
 // A server-side apply by Flux or kubectl gets other messages than a create.
-func TestAnApplyWithANameTwiceIsRefused(t *testing.T) {
+func TestDuplicateNamesInApplyAreRefused(t *testing.T) {
 	for name, tc := range ownedLists {
 		t.Run(name, func(t *testing.T) {
 			o := createdBy(t, tc.kind, `{`+tc.rest+`, `+tc.list+`: [`+nights+`]}`)

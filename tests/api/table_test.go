@@ -74,7 +74,7 @@ func words(table string) (lines []string) {
 	return lines
 }
 
-func TestPagesShowWhatKubectlGetShows(t *testing.T) {
+func TestDocsShowKubectlGetOutput(t *testing.T) {
 	for _, s := range allShown {
 		t.Run(s.page, func(t *testing.T) {
 			w := harness.NewWorld(t, cluster)

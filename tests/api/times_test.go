@@ -18,9 +18,9 @@ func decodes(kind, spec string) bool {
 	return yaml.Unmarshal([]byte(spec), &v1alpha1.GateExceptionSpec{}) == nil
 }
 
-// TestATimeThatGoCannotDecodeIsRefused protects every Gate and exception in the cluster: the controller could list none of them if one
+// TestUndecodableTimeIsRefused protects every Gate and exception in the cluster: the controller could list none of them if one
 // could not be decoded. The date-time format of OpenAPI is more lenient than Go's parser for RFC 3339.
-func TestATimeThatGoCannotDecodeIsRefused(t *testing.T) {
+func TestUndecodableTimeIsRefused(t *testing.T) {
 	for _, value := range []string{
 		"2026-12-19t00:00:00z", "2026-12-19T00:00:00z", "2026-12-19T00:00:00+99:99", "2026-12-19T00:00:00+25:00",
 		"2026-12-19T00:00:00x5Z", "2026-12-19 00:00:00Z", "2026-12-19T00:00:00", "2026-12-19", "2026-12-19T24:00:00Z", "2026-12-19T00:00:60Z", "",

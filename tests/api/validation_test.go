@@ -98,7 +98,7 @@ func causes(t *testing.T, err error) []string {
 	return all
 }
 
-func TestABadSpecIsRefusedInTheWordsOfAUser(t *testing.T) {
+func TestInvalidSpecIsRefusedWithClearMessage(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
 		for _, tc := range s.bad {
 			t.Run(tc.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ var reworded = map[string]string{
 
 // The validator may report more errors: the API server does not evaluate CEL rules if a field violates the schema, and does not have the
 // rules of the controller.
-func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
+func TestOfflineValidationMatchesAPIServer(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
 		for _, tc := range s.bad {
 			t.Run(tc.name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestTheOfflineValidatorRefusesWhatTheAPIServerRefuses(t *testing.T) {
 	})
 }
 
-func TestAGoodSpecIsAcceptedByBoth(t *testing.T) {
+func TestValidSpecIsAcceptedByBoth(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
 		for name, spec := range s.good {
 			t.Run(name, func(t *testing.T) {

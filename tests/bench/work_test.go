@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestLatenciesOfWrites(t *testing.T) {
+func TestWriteLatencies(t *testing.T) {
 	const metrics = `# TYPE apiserver_request_sli_duration_seconds histogram
 apiserver_request_sli_duration_seconds_bucket{resource="kustomizations",verb="APPLY",le="0.05"} %[1]d
 apiserver_request_sli_duration_seconds_bucket{resource="kustomizations",verb="APPLY",le="0.1"} %[2]d
@@ -51,7 +51,7 @@ apiserver_request_sli_duration_seconds_bucket{resource="leases",verb="PUT",le="+
 	}
 }
 
-func TestRequestsAreSummedUpOverCodesAndLeasesAreLeftOut(t *testing.T) {
+func TestRequestsAreSummedWithoutLeases(t *testing.T) {
 	const metrics = `# HELP apiserver_request_total Counter.
 # TYPE apiserver_request_total counter
 apiserver_request_total{code="200",resource="kustomizations",subresource="",verb="APPLY"} 7
@@ -91,7 +91,7 @@ apiserver_request_totally_else 1
 	}
 }
 
-func TestTheNextTransitionIsWhatThePeriodSays(t *testing.T) {
+func TestNextTransitionFollowsPeriod(t *testing.T) {
 	const lead = 7 * time.Second
 	start := time.Date(2026, 11, 25, 18, 14, 0, 0, time.UTC)
 	for passed := time.Duration(0); passed < time.Minute; passed += 136 * time.Millisecond {
@@ -128,7 +128,7 @@ func ticks(t *testing.T, now, due, end time.Time, period, longer map[string]any)
 	}
 }
 
-func TestAWaveIsOverOnceAllTargetsHaveArrived(t *testing.T) {
+func TestWaveIsOverOnceAllTargetsArrived(t *testing.T) {
 	o := &observer{}
 	none, one := o.expect(nil, true), o.expect([]client.ObjectKey{{Namespace: "a", Name: "b"}}, false)
 	if !none.isOver() || one.isOver() {
@@ -140,7 +140,7 @@ func TestAWaveIsOverOnceAllTargetsHaveArrived(t *testing.T) {
 	}
 }
 
-func TestTheStartOfAProcessIsNotCountedFromAWholeSecond(t *testing.T) {
+func TestProcessStartHasFractionOfSecond(t *testing.T) {
 	now := time.Unix(1700000100, 250_000_000)
 	got, err := cutFromBoot("cpu  1 2 3\nbtime 1700000000\nprocesses 4\n", "99.50 180.00\n", now)
 	if err != nil || got != 750*time.Millisecond {
@@ -153,7 +153,7 @@ func TestTheStartOfAProcessIsNotCountedFromAWholeSecond(t *testing.T) {
 	}
 }
 
-func TestEachTargetBelongsToOneGateOfItsNamespace(t *testing.T) {
+func TestTargetsBelongToOneGateOfTheirNamespace(t *testing.T) {
 	f := &fleet{}
 	for i := range 12 {
 		f.gates = append(f.gates, client.ObjectKey{Namespace: namespaceOf("apps", i%3), Name: fmt.Sprint("gate-", i)})
@@ -180,7 +180,7 @@ func TestEachTargetBelongsToOneGateOfItsNamespace(t *testing.T) {
 }
 
 // The bare client is a valid baseline only if it sends the same writes as the controller.
-func TestTheYardstickSendsTheSamePatchesInTheSameOrder(t *testing.T) {
+func TestYardstickSendsSamePatchesInOrder(t *testing.T) {
 	gate, key := client.ObjectKey{Namespace: "apps", Name: "all"}, client.ObjectKey{Namespace: "apps", Name: "app"}
 	held, free := newKustomization(key), newKustomization(key)
 	held.SetAnnotations(map[string]string{v1alpha1.HeldByAnnotation: "apps/all"})

@@ -45,7 +45,7 @@ func (w *world) activated(revision int64) *corev1.Secret {
 }
 
 // With the Gate's notBefore, a certificate that was issued ahead is used from then on. Later renewals are not delayed.
-func TestACertificateIsIssuedAheadAndActivatedWhenTheGateOpens(t *testing.T) {
+func TestCertificateIsIssuedAheadAndActivatedOnOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := metav1.NewTime(time.Now().Add(25 * time.Second).Truncate(time.Second))

@@ -91,7 +91,7 @@ func (w *world) deferred() (*v1alpha1.Gate, certificate) {
 	return g, first
 }
 
-func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
+func TestRenewalWaitsForWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	from := metav1.NewTime(time.Now().Add(heldDue + 25*time.Second).Truncate(time.Second))
@@ -116,7 +116,7 @@ func TestARenewalIsDeferredOutsideTheWindowAndHappensInside(t *testing.T) {
 	})
 }
 
-func TestOpeningByHandRenewsAtOnce(t *testing.T) {
+func TestManualOpenRenewsImmediately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g, first := w.deferred()
@@ -129,7 +129,7 @@ func TestOpeningByHandRenewsAtOnce(t *testing.T) {
 }
 
 // cert-manager renews it without the controller: the only gating-controller for this Gate has been killed.
-func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing.T) {
+func TestCertificateIsRenewedBeforeExpiryWhileControllerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, map[string]string{shard: w.Namespace})
@@ -164,7 +164,7 @@ func TestACertificateIsRenewedBeforeItExpiresWhileTheControllerIsDown(t *testing
 
 // cert-manager ignores windows if the issuer recommends a time for the renewal. So the renewal is disabled, and only the controller can
 // release it.
-func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
+func TestControllerRenewsCertificateBeforeExpiry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
@@ -186,7 +186,7 @@ func TestACertificateIsRenewedBeforeItExpiresByTheController(t *testing.T) {
 	w.held(second, time.Time{})
 }
 
-func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
+func TestStrictGateHoldsEvenIfCertificateExpires(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.gate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Certificates: &v1alpha1.CertificatePolicy{Strict: true}}, nil)
@@ -201,7 +201,7 @@ func TestAStrictGateIsRespectedEvenIfTheCertificateExpires(t *testing.T) {
 	w.renewed(first)
 }
 
-func TestRenewingByHandWorksWhileHeld(t *testing.T) {
+func TestManualRenewalWorksWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
@@ -222,7 +222,7 @@ func TestRenewingByHandWorksWhileHeld(t *testing.T) {
 }
 
 // The docs list what cannot be held. The hold must be restored afterwards.
-func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
+func TestSpecChangeIsIssuedWhileHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, first := w.deferred()
@@ -232,7 +232,7 @@ func TestAChangeOfTheSpecIsIssuedWhileHeld(t *testing.T) {
 	w.held(second, second.deadline())
 }
 
-func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
+func TestInvalidGateChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g, first := w.deferred()
@@ -251,7 +251,7 @@ func TestAGateThatBecomesInvalidChangesNothing(t *testing.T) {
 }
 
 // The windows of another user stay in effect, not those of the Gate.
-func TestSomebodyElsesWindowsStay(t *testing.T) {
+func TestWindowsOfOthersAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.closedGate()
@@ -266,7 +266,7 @@ func TestSomebodyElsesWindowsStay(t *testing.T) {
 }
 
 // The real webhook must accept every form of a hold.
-func TestTheWebhookAcceptsWhatTheControllerWrites(t *testing.T) {
+func TestCertManagerWebhookAcceptsControllerWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, validated)
 	g := w.closedGate()

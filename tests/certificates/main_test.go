@@ -64,7 +64,7 @@ func startGatingController(ctx context.Context) (*harness.Process, error) {
 	return cluster.StartGatingController(ctx, "--watch-label-selector=!"+shard)
 }
 
-func TestAWindowIsWhenACertificateIsRenewed(t *testing.T) {
+func TestCertificateIsRenewedInWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(2*lifetime, renewAfter, disabled)
@@ -83,7 +83,7 @@ func TestAWindowIsWhenACertificateIsRenewed(t *testing.T) {
 	}
 }
 
-func TestACertificateIsIssuedAndRenewedByItself(t *testing.T) {
+func TestUnheldCertificateIsIssuedAndRenewed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(lifetime, renewAfter, nil)
@@ -97,7 +97,7 @@ func TestACertificateIsIssuedAndRenewedByItself(t *testing.T) {
 	}
 }
 
-func TestADisabledCertificateIsRenewedOnRequestOnly(t *testing.T) {
+func TestDisabledCertificateIsRenewedOnRequestOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(lifetime, renewAfter, disabled)
@@ -117,7 +117,7 @@ func TestADisabledCertificateIsRenewedOnRequestOnly(t *testing.T) {
 	}
 }
 
-func TestAWindowBeyondTheLifetimeDelaysNothing(t *testing.T) {
+func TestWindowBeyondLifetimeDelaysNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.create(lifetime, renewAfter, window(time.Now().AddDate(0, 6, 0)))
@@ -134,7 +134,7 @@ func TestAWindowBeyondTheLifetimeDelaysNothing(t *testing.T) {
 	})
 }
 
-func TestTheWebhookAcceptsHowACertificateIsHeld(t *testing.T) {
+func TestCertManagerWebhookAcceptsHold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, validated)
 	w.create(3*time.Hour, time.Hour, window(time.Now().Add(2*time.Hour)))

@@ -18,7 +18,7 @@ import (
 )
 
 // Two hundred Certificates wait for the same opening. Their renewals begin at the pace of the Gate, ten a second.
-func TestManyCertificatesAreNotRenewedInTheSameSecond(t *testing.T) {
+func TestRenewalsOfManyCertificatesAreSpread(t *testing.T) {
 	const (
 		count, perSecond = 200, 10
 		due              = 30 * time.Second

@@ -37,8 +37,8 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// TestNothingIsLostOnAShortWalk walks with fixed seeds, which makes it reproducible.
-func TestNothingIsLostOnAShortWalk(t *testing.T) {
+// TestShortWalk walks with fixed seeds, which makes it reproducible.
+func TestShortWalk(t *testing.T) {
 	if long() {
 		t.Skip("a long walk was requested")
 	}
@@ -47,8 +47,8 @@ func TestNothingIsLostOnAShortWalk(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostOnALongWalk is the test that make chaos runs. SEED is random unless it is set.
-func TestNothingIsLostOnALongWalk(t *testing.T) {
+// TestLongWalk is the test that make chaos runs. SEED is random unless it is set.
+func TestLongWalk(t *testing.T) {
 	if !long() {
 		t.Skip("STEPS is not set: make chaos")
 	}

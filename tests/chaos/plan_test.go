@@ -63,7 +63,7 @@ func oneStep(random *rand.Rand, again bool) step {
 	panic("the weights do not add up")
 }
 
-func TestAPlanDependsOnTheSeedAlone(t *testing.T) {
+func TestPlanDependsOnSeedOnly(t *testing.T) {
 	if one, other := fmt.Sprint(plan(7, 100)), fmt.Sprint(plan(7, 100)); one != other {
 		t.Errorf("%s\n%s", one, other)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestAGateThatGetsTheLabelsOfWhatItHoldsSaysSo(t *testing.T) {
+func TestGateWithLabelsOfItsTargetsWarns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Create(w.Kustomization("gates"))

@@ -6,7 +6,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestApproveNeedsThePolicies(t *testing.T) {
+func TestApproveNeedsPolicies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := frozen()
@@ -23,7 +23,7 @@ func TestApproveNeedsThePolicies(t *testing.T) {
 	w.expect(w.gate("approve", "exception/hotfix"), exitIncomplete, "", "error: the controller does not count this: the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read")
 }
 
-func TestAnExceptionThatCannotApplyIsReported(t *testing.T) {
+func TestIneffectiveExceptionIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	spec := frozen()

@@ -8,8 +8,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// TestThePageOnModeAuditShowsWhatHappens runs docs/guides/try-a-gate.md.
-func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
+// TestModeAuditPage runs docs/guides/try-a-gate.md.
+func TestModeAuditPage(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	for _, name := range []string{"apps", "infra"} {
@@ -20,7 +20,7 @@ func TestThePageOnModeAuditShowsWhatHappens(t *testing.T) {
 	w.follows(folder, w.blocksOf("guides/try-a-gate.md")...)
 }
 
-func TestCommandsThatCloseSayThatAGateWithModeAuditHoldsNothing(t *testing.T) {
+func TestCloseWarnsAboutModeAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"apps", "both", "none"} {

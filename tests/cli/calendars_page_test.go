@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestThePagesOnCalendarsAreWhatHappens(t *testing.T) {
+func TestCalendarPages(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	w.Must(os.CopyFS(filepath.Join(folder, "config"), os.DirFS(filepath.Join(harness.Root(), "config"))))

@@ -10,8 +10,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// TestCheckFindsWhatIsWrong has its own control plane, because check examines the whole cluster.
-func TestCheckFindsWhatIsWrong(t *testing.T) {
+// TestCheckFindsProblems has its own control plane, because check examines the whole cluster.
+func TestCheckFindsProblems(t *testing.T) {
 	t.Parallel()
 	c := guarded(t, "--enable-leader-election")
 	w := newWorldOn(t, c)

@@ -46,8 +46,8 @@ func TestKubectlCompletesGates(t *testing.T) {
 	}
 }
 
-// TestTheProgramIsAPlugInOfFlux calls the plugin as flux does.
-func TestTheProgramIsAPlugInOfFlux(t *testing.T) {
+// TestProgramIsFluxPlugin calls the plugin as flux does.
+func TestProgramIsFluxPlugin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Decided(w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))

@@ -16,7 +16,7 @@ const (
 	lunchSpec     = "spec: {gateRef: {name: plain}, timeZone: UTC, validFrom: \"2026-11-24T10:00:00Z\", validUntil: \"2026-11-24T11:00:00Z\", closePeriods: [{name: all, start: \"00:00\", end: \"24:00\"}]}\n"
 )
 
-func TestDiffComparesManifestsWithTheCluster(t *testing.T) {
+func TestDiffComparesManifestsWithCluster(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("plain", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -59,7 +59,7 @@ func TestDiffComparesManifestsWithTheCluster(t *testing.T) {
 	}
 }
 
-func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
+func TestDiffHasRequestOnBothSides(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ClosedGate("production")
@@ -85,7 +85,7 @@ func TestARequestIsOnBothSidesOfADiff(t *testing.T) {
 	}
 }
 
-func TestDiffAndCheckWarnAboutASelectorThatMatchesManyObjects(t *testing.T) {
+func TestDiffAndCheckWarnAboutWideSelector(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 30 {

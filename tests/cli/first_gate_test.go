@@ -64,7 +64,7 @@ func (n *newcomer) reads(blocks ...markdown.Block) {
 	}
 }
 
-func TestTheFirstGateIsWhatThePageShows(t *testing.T) {
+func TestFirstGatePage(t *testing.T) {
 	t.Parallel()
 	n := newNewcomer(t)
 	n.reads(n.blocksOf("start/first-gate.md")...)
@@ -78,7 +78,7 @@ func TestTheFirstGateIsWhatThePageShows(t *testing.T) {
 	}
 }
 
-func TestTheReadmeShowsTheFirstGate(t *testing.T) {
+func TestReadmeShowsFirstGate(t *testing.T) {
 	t.Parallel()
 	n := newNewcomer(t)
 	var shown []markdown.Block

@@ -15,8 +15,8 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePageOnHotfixesShowsWhatHappens runs the page during its freeze.
-func TestThePageOnHotfixesShowsWhatHappens(t *testing.T) {
+// TestHotfixPage runs the page during its freeze.
+func TestHotfixPage(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	apps := w.heldApps()
@@ -42,7 +42,7 @@ func TestThePageOnHotfixesShowsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestThePageOnNightsWorksAsWritten(t *testing.T) {
+func TestNightsPage(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	for _, b := range w.blocksOf("guides/nights-and-weekends.md") {
@@ -76,7 +76,7 @@ func (w *world) staged(name, revision, kind string) {
 }
 
 // The output of a command may take a moment. Commands with webhooks are run in tests/webhooks/replicas.
-func TestThePageOnStagingShowsWhatHappens(t *testing.T) {
+func TestStagingPage(t *testing.T) {
 	t.Parallel()
 	w, folder, ran := newWorld(t), t.TempDir(), 0
 	w.appliesItsOwn("staging")
@@ -154,7 +154,7 @@ func (w *world) inNamespaceOf(page, text string) string {
 }
 
 // The pages on certificates show processes that take weeks. This test runs only their manifests and commands.
-func TestTheCommandsOfThePagesOnCertificatesWork(t *testing.T) {
+func TestCertificatesPageCommandsWork(t *testing.T) {
 	t.Parallel()
 	for page, tc := range map[string]struct {
 		namespace string

@@ -29,7 +29,7 @@ func requested(t *testing.T) *world {
 	return w
 }
 
-func TestHistoryForPrograms(t *testing.T) {
+func TestHistoryFormats(t *testing.T) {
 	t.Parallel()
 	w := requested(t)
 	var list struct {
@@ -66,7 +66,7 @@ func TestHistoryForPrograms(t *testing.T) {
 	}
 }
 
-func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
+func TestCSVEscapesFormulas(t *testing.T) {
 	t.Parallel()
 	w := requested(t)
 	w.expect(w.gate("close", "staging", "--reason", "=1+1"), 0, "closed", "")
@@ -77,7 +77,7 @@ func TestNoReasonIsAFormulaInASpreadsheet(t *testing.T) {
 }
 
 // As the page promises, the log keeps entries that are no longer in the status.
-func TestTheLogKeepsTheHistory(t *testing.T) {
+func TestLogHasHistory(t *testing.T) {
 	t.Parallel()
 	w := requested(t)
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "operate", "audit.md"))

@@ -10,9 +10,9 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePlugInIsInstalledAsThePageSays runs the commands of docs/start/plug-in.md on an archive like that of a release. It does not run
+// TestPluginPage runs the commands of docs/start/plug-in.md on an archive like that of a release. It does not run
 // krew, and a function replaces flux.
-func TestThePlugInIsInstalledAsThePageSays(t *testing.T) {
+func TestPluginPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))

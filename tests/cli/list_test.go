@@ -26,14 +26,14 @@ func (w *world) scene() {
 	w.Decided(w.ReadGate("production"))
 }
 
-func TestListShowsWhatGatesAre(t *testing.T) {
+func TestListOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
 	w.shows("list")
 }
 
-func TestWhatListPrintsCanBeApplied(t *testing.T) {
+func TestListOutputCanBeApplied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -49,7 +49,7 @@ func TestWhatListPrintsCanBeApplied(t *testing.T) {
 	}
 }
 
-func TestListIsAListForPrograms(t *testing.T) {
+func TestListFormats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()

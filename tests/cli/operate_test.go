@@ -36,7 +36,7 @@ var guardedScenes = map[string]map[string]scene{
 	},
 	"audit": {
 		"The history of a Gate":           {has: gate("closed", "", ""), first: opensAs("alice")},
-		"The log of the controller":       {skip: "kubectl -n gating-system logs"}, // see TestTheLogKeepsTheHistory
+		"The log of the controller":       {skip: "kubectl -n gating-system logs"}, // see TestLogHasHistory
 		"Events":                          {has: gate("closed", "", ""), first: opensAs("alice")},
 		"What a name is worth":            {has: gate("closed", "", ""), first: opensAs("alice")},
 		"The audit log of the API server": {skip: "kind: Policy", then: audited},
@@ -111,8 +111,8 @@ func (o *operated) world(t *testing.T) *world {
 	return w
 }
 
-// TestThePagesForOperatorsShowWhatHappens has its own control plane, because some sections delete parts of the installation.
-func TestThePagesForOperatorsShowWhatHappens(t *testing.T) {
+// TestOperatorPages has its own control plane, because some sections delete parts of the installation.
+func TestOperatorPages(t *testing.T) {
 	t.Parallel()
 	o := newOperated(t)
 	first := o.world(t)

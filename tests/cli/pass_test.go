@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
+func TestPassesPage(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	apps := w.heldApps()
@@ -29,7 +29,7 @@ func TestThePageOnPassesShowsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestPassRefusesWhatCannotPassInOneLine(t *testing.T) {
+func TestPassRefusesIneligibleTargetsWithOneError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()

@@ -53,7 +53,7 @@ func (w *world) heldChange() (sourceAddress string) {
 	return "http://" + at.Host
 }
 
-func TestPendingSaysWhatWouldChange(t *testing.T) {
+func TestPendingShowsChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	address := w.heldChange()

@@ -77,7 +77,7 @@ func (p *pinned) address() string {
 	return "http://" + at.Host
 }
 
-func TestPendingSaysWhatWouldChangeIfThePinMoved(t *testing.T) {
+func TestPendingShowsChangesIfPinMoved(t *testing.T) {
 	t.Parallel()
 	p := newPinned(t)
 	first := p.readPinned()
@@ -133,7 +133,7 @@ func TestPendingSaysWhatWouldChangeIfThePinMoved(t *testing.T) {
 	p.expect(p.gate("history", "source/nothing"), exitError, "", `there is no gatedsource "nothing"`)
 }
 
-func TestPendingListsWhatWaitsForApproval(t *testing.T) {
+func TestPendingListsObjectsWaitingForApproval(t *testing.T) {
 	t.Parallel()
 	p := newPinned(t)
 	g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "reviewed"}, Spec: v1alpha1.GatedSourceSpec{

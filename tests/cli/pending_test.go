@@ -48,7 +48,7 @@ func (w *world) open(name string) {
 	}
 }
 
-func TestPendingHasTheRevisionThatWaitsUntilTheGateOpens(t *testing.T) {
+func TestPendingShowsWaitingRevisionUntilGateOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.heldApps()
@@ -82,7 +82,7 @@ func TestPendingOmitsObjectsWithNothingNew(t *testing.T) {
 	}
 }
 
-func TestPendingSaysThatAHeldSourceIsNotFetched(t *testing.T) {
+func TestPendingReportsHeldSource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	registry := harness.StartRegistry()
@@ -125,7 +125,7 @@ func TestPendingSaysThatAHeldSourceIsNotFetched(t *testing.T) {
 	}
 }
 
-func TestPendingSaysSinceWhenARenewalIsDue(t *testing.T) {
+func TestPendingShowsSinceWhenRenewalIsDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.dueCertificate("www")
@@ -150,7 +150,7 @@ func (w *world) dueCertificate(name string) *unstructured.Unstructured {
 	return c
 }
 
-func TestPendingChoosesByLabelsAndPrintsNamesForKubectl(t *testing.T) {
+func TestPendingSelectsByLabelsAndPrintsNames(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.heldApps()
@@ -171,7 +171,7 @@ func TestPendingChoosesByLabelsAndPrintsNamesForKubectl(t *testing.T) {
 	}
 }
 
-func TestPendingKnowsTheChartOfAHelmRelease(t *testing.T) {
+func TestPendingShowsChartOfHelmRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	chart := harness.Object("source.toolkit.fluxcd.io/v1", "HelmChart", w.Key(w.Namespace+"-shop"))
@@ -204,7 +204,7 @@ func (w *world) sets(obj *unstructured.Unstructured, status map[string]any) {
 	w.Must(w.Client.Status().Patch(w.Context(), obj, client.MergeFrom(before)))
 }
 
-func TestPendingPrintsThis(t *testing.T) {
+func TestPendingOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()

@@ -68,7 +68,7 @@ func wordsOf(svg string) []string {
 	return slices.DeleteFunc(words, func(word string) bool { return regexp.MustCompile(`^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)$`).MatchString(word) })
 }
 
-func TestThePictureOfATerminalIsWhatOneShows(t *testing.T) {
+func TestTerminalPictureIsCurrent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()

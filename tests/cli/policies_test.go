@@ -60,8 +60,8 @@ func (w *world) may(who, role string) {
 	w.Must(err)
 }
 
-// TestWithThePolicies runs all tests that need the policies on one control plane.
-func TestWithThePolicies(t *testing.T) {
+// TestWithPolicies runs all tests that need the policies on one control plane.
+func TestWithPolicies(t *testing.T) {
 	t.Parallel()
 	c := guarded(t)
 	first := newWorldOn(t, c)

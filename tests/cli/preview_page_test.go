@@ -55,7 +55,7 @@ func narrow(text string) string {
 	return manyBlanks.ReplaceAllString(lastBlanks.ReplaceAllString(text, ""), "  ")
 }
 
-func TestEveryCommandOfThePageOnPreviewsPrintsWhatItSays(t *testing.T) {
+func TestPreviewPageCommandsPrintShownOutput(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	for _, b := range w.blocksOf("guides/preview.md") {
@@ -100,7 +100,7 @@ type workflow struct {
 	}
 }
 
-func TestTheWorkflowOnThePageComparesAPullRequest(t *testing.T) {
+func TestWorkflowPageComparesPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	root := filepath.Join(t.TempDir(), "repository")

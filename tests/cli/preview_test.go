@@ -35,7 +35,7 @@ func (w *world) rows(out string) string {
 	return strings.Join(strings.Fields(rows), " ")
 }
 
-func TestPreviewCountsTheExceptionsOfTheCluster(t *testing.T) {
+func TestPreviewCountsClusterExceptions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("plain", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -56,7 +56,7 @@ func TestPreviewCountsTheExceptionsOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestPreviewCountsTheRequestInTheStatus(t *testing.T) {
+func TestPreviewCountsRequestInStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ClosedGate("production")
@@ -71,7 +71,7 @@ func TestPreviewCountsTheRequestInTheStatus(t *testing.T) {
 	}
 }
 
-func TestPreviewSaysWhatItCannotShow(t *testing.T) {
+func TestPreviewReportsUnknowns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})

@@ -50,7 +50,7 @@ func TestForbiddenReadsNameTheVerbAndResource(t *testing.T) {
 	}
 }
 
-func TestAViewerOfGatesSeesTheGateAndNotTheTargets(t *testing.T) {
+func TestGateViewerSeesNoTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()

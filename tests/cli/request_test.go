@@ -8,14 +8,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestOpenShowsWhatItDoes(t *testing.T) {
+func TestOpenOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
 	w.shows("open")
 }
 
-func TestCloseResetAndHistoryShowWhatTheyDo(t *testing.T) {
+func TestCloseResetAndHistoryOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -24,7 +24,7 @@ func TestCloseResetAndHistoryShowWhatTheyDo(t *testing.T) {
 	w.shows("history")
 }
 
-func TestFreezeAndThawShowWhatTheyDo(t *testing.T) {
+func TestFreezeAndThawOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -89,7 +89,7 @@ func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 	}
 }
 
-func TestBadInputIsOneLineAndChangesNothing(t *testing.T) {
+func TestInvalidInputIsOneErrorAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -149,7 +149,7 @@ func TestIneffectiveRequestsAreReported(t *testing.T) {
 }
 
 // In each of these cases, thaw once opened a Gate that another user had closed, or lost a planned request.
-func TestThawWithdrawsOnlyTheFreeze(t *testing.T) {
+func TestThawWithdrawsOnlyFreeze(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		before, after []string
@@ -201,7 +201,7 @@ func TestResetWithdrawsUnhandledRequests(t *testing.T) {
 }
 
 // A handled value does not count again, so the same arguments must produce another value.
-func TestTheSamePlanCanBeMadeAgain(t *testing.T) {
+func TestPlanIsIdempotent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})

@@ -17,7 +17,7 @@ func days(name string, from, until int) v1alpha1.Period {
 	return v1alpha1.Period{Name: name, From: v1alpha1.NewDateTime(start.Time), Until: v1alpha1.NewDateTime(end.Time)}
 }
 
-func TestStatusPrintsThis(t *testing.T) {
+func TestStatusOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.published()
@@ -69,7 +69,7 @@ func TestStatusListsTenTargetsAndCountsTheRest(t *testing.T) {
 	}
 }
 
-func TestStatusLooksAheadWithTheExceptionsOfTheCluster(t *testing.T) {
+func TestStatusForecastCountsExceptions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ClosedGate("production")
@@ -85,7 +85,7 @@ func TestStatusLooksAheadWithTheExceptionsOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestStatusListsNothingThatTheGateDoesNotGovern(t *testing.T) {
+func TestStatusOmitsUngovernedObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, name := range []string{"apps", "other"} {
@@ -100,7 +100,7 @@ func TestStatusListsNothingThatTheGateDoesNotGovern(t *testing.T) {
 	}
 }
 
-func TestStatusShowsTheDependenciesOfAGate(t *testing.T) {
+func TestStatusShowsDependencies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, DependsOn: []v1alpha1.DependencyReference{{Kind: "Kustomization", Name: "staging"}}})
@@ -111,7 +111,7 @@ func TestStatusShowsTheDependenciesOfAGate(t *testing.T) {
 	}
 }
 
-func TestStatusIsTheGateItselfForPrograms(t *testing.T) {
+func TestStatusFormats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()

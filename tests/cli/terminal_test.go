@@ -41,7 +41,7 @@ func (w *world) inTerminalOf(columns uint16, env []string, args ...string) strin
 	return string(shown)
 }
 
-func TestColorsInATerminal(t *testing.T) {
+func TestColorsInTerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -74,7 +74,7 @@ func TestColorsInATerminal(t *testing.T) {
 	}
 }
 
-func TestWaitShowsItsProgressInATerminal(t *testing.T) {
+func TestWaitShowsProgressInTerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.paced()
@@ -87,7 +87,7 @@ func TestWaitShowsItsProgressInATerminal(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithATimeout(t *testing.T) {
+func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("staging", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})

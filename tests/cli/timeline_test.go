@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
+func TestListTimelineHasBarPerGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
@@ -45,7 +45,7 @@ func TestTheTimelineOfAListIsABarForEachGate(t *testing.T) {
 	}
 }
 
-func TestTheTimelineOfAListHasTheExceptions(t *testing.T) {
+func TestListTimelineHasExceptions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Gate("web", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
@@ -60,7 +60,7 @@ func TestTheTimelineOfAListHasTheExceptions(t *testing.T) {
 	}
 }
 
-func TestATimelineRefusesFlagsThatDoNotGoTogether(t *testing.T) {
+func TestTimelineRefusesConflictingFlags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for args, want := range map[string]string{

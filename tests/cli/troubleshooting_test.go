@@ -214,7 +214,7 @@ func (w *world) later() {
 	})
 }
 
-func TestThePagesOnTroubleshootingShowWhatHappens(t *testing.T) {
+func TestTroubleshootingPages(t *testing.T) {
 	t.Parallel()
 	for page, scenes := range symptoms {
 		for _, s := range sectionsOf(t, page) {
@@ -230,7 +230,7 @@ func TestThePagesOnTroubleshootingShowWhatHappens(t *testing.T) {
 }
 
 // Each symptom must be in the index of one page, and each command must be tested.
-func TestTheIndexOfTroubleshootingHasEachSymptomAndEachIsTried(t *testing.T) {
+func TestTroubleshootingIndexIsCompleteAndTested(t *testing.T) {
 	t.Parallel()
 	index, err := os.ReadFile(pathOf("troubleshooting"))
 	if err != nil {

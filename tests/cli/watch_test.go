@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestWatchPrintsARowWhenAGateChanges(t *testing.T) {
+func TestWatchPrintsRowPerChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -64,7 +64,7 @@ func (w *world) paced() {
 	w.Decided(w.ReadGate("paced"))
 }
 
-func TestAWatchThatWaitsEndsWhenAllIsSettled(t *testing.T) {
+func TestWatchWithWaitEndsOnceSettled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.paced()

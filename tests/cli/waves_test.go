@@ -34,8 +34,8 @@ func (w *world) folders(revision, kind string) {
 	w.Must(artifacts.Publish(w.Context(), w.Client, w.Key("apps"), revision, files))
 }
 
-// TestThePageOnWavesShowsWhatHappens runs the page. The output of a command may take a moment.
-func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
+// TestWavesPage runs the page. The output of a command may take a moment.
+func TestWavesPage(t *testing.T) {
 	t.Parallel()
 	w, folder := newWorld(t), t.TempDir()
 	w.folders("v1", "ConfigMap")
@@ -62,7 +62,7 @@ func TestThePageOnWavesShowsWhatHappens(t *testing.T) {
 	}
 }
 
-func TestProceedRefusesWithoutAWaitingRelease(t *testing.T) {
+func TestProceedNeedsWaitingRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Decided(w.Gate("all-at-once", v1alpha1.GateSpec{Default: v1alpha1.StateOpened}))

@@ -17,7 +17,7 @@ func (w *world) why(object string) explain.Explanation {
 	return listOf[explain.Explanation](w, "why", object)[0]
 }
 
-func TestTheCommandThatWhyNamesReleasesTheObject(t *testing.T) {
+func TestCommandNamedByWhyReleasesObject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.heldApps()
@@ -34,7 +34,7 @@ func TestTheCommandThatWhyNamesReleasesTheObject(t *testing.T) {
 	}
 }
 
-func TestWhyKnowsKindsByAnyName(t *testing.T) {
+func TestWhyAcceptsAnyKindName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Create(w.Kustomization("apps"))
@@ -47,7 +47,7 @@ func TestWhyKnowsKindsByAnyName(t *testing.T) {
 	}
 }
 
-func TestWhyRefusesWhatItDoesNotKnowInOneLine(t *testing.T) {
+func TestWhyRefusesUnknownObjectsWithOneError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Create(w.Kustomization("apps"))
@@ -70,7 +70,7 @@ func TestWhyRefusesWhatItDoesNotKnowInOneLine(t *testing.T) {
 	}
 }
 
-func TestWhyNamesTheManagerThatSuspended(t *testing.T) {
+func TestWhyNamesSuspendingManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.Kustomization("apps")
@@ -90,7 +90,7 @@ func TestWhyNamesTheManagerThatSuspended(t *testing.T) {
 	}
 }
 
-func TestWhySaysThatAGateInTheAnnotationDoesNotExist(t *testing.T) {
+func TestWhyReportsMissingGateInAnnotation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps := w.Kustomization("apps")
@@ -112,7 +112,7 @@ func TestWhySaysThatAGateInTheAnnotationDoesNotExist(t *testing.T) {
 	})
 }
 
-func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
+func TestWhyExplainsRequestInClosePeriod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
@@ -131,7 +131,7 @@ func TestWhySaysWhatARequestDoesInAClosePeriod(t *testing.T) {
 	}
 }
 
-func TestWhyKnowsCertificates(t *testing.T) {
+func TestWhyCertificate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.dueCertificate("www")
@@ -140,7 +140,7 @@ func TestWhyKnowsCertificates(t *testing.T) {
 	}
 }
 
-func TestWhyPrintsThis(t *testing.T) {
+func TestWhyOutput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()

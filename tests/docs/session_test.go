@@ -41,7 +41,7 @@ func follow(t *testing.T, text string) (printed string, failures int) {
 	return s.Follow(markdown.Blocks(strings.ReplaceAll(text, "~~~", "```"))...), 0
 }
 
-func TestASessionDoesWhatAPageSays(t *testing.T) {
+func TestSessionRunsPage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		page, prints string
@@ -73,7 +73,7 @@ func TestASessionDoesWhatAPageSays(t *testing.T) {
 	}
 }
 
-func TestASessionHasACopyOfConfig(t *testing.T) {
+func TestSessionHasCopyOfConfig(t *testing.T) {
 	t.Parallel()
 	s := Start(t, Reader{Kubeconfig: "/none", Env: []string{"GATING_URL=http://x"}, Path: []string{"/first"}})
 	if _, err := os.Stat(filepath.Join(s.Folder, "config", "default", "kustomization.yaml")); err != nil {
@@ -88,7 +88,7 @@ func TestASessionHasACopyOfConfig(t *testing.T) {
 	}
 }
 
-func TestTextsAreComparedWithoutWhatDiffersEachTime(t *testing.T) {
+func TestVolatileTextIsNormalized(t *testing.T) {
 	t.Parallel()
 	const page = "NAME   UNTIL                     WHY\nweb    2026-12-01 05:00:00 UTC   main@sha1:0123456789abcdef, v1.2.3, 3m ago, 6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55  \n\n"
 	const prints = "NAME                 UNTIL                  WHY\nweb                  2027-01-02T06:00:00Z   main@sha1:fedcba9876543210, (devel), 2h1m ago, 00000000-0f5e-4c1b-9d0a-3b1f0c7a8e55"

@@ -11,7 +11,7 @@ import (
 )
 
 // The real kustomize-controller sets the labels.
-func TestAGateThatHoldsTheKustomizationThatAppliesItSaysSo(t *testing.T) {
+func TestGateHoldingItsKustomizationWarns(t *testing.T) {
 	w := newWorld(t)
 	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata:\n  name: production\n  namespace: %s\n"+
 		"spec:\n  default: closed\n  targets:\n  - kind: Kustomization\n    name: '*'\n", w.Namespace)

@@ -69,7 +69,7 @@ func (w *world) hasMetadata(event eventv1.Event, want map[string]string) {
 	}
 }
 
-func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
+func TestNotificationsNameRequesterGateAndRevision(t *testing.T) {
 	w := newWorld(t)
 	sink := sinkFor(w)
 	w.publish("v1")
@@ -105,7 +105,7 @@ func TestNotificationsSayWhoOpenedWhatAndWhichRevisionIsThere(t *testing.T) {
 	}
 }
 
-func TestAWordInTimeSaysWhatWaits(t *testing.T) {
+func TestAnnouncementListsWaitingTargets(t *testing.T) {
 	w := newWorld(t)
 	sink, registry := sinkFor(w), harness.StartRegistry()
 	t.Cleanup(registry.Stop)

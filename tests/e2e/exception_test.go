@@ -57,7 +57,7 @@ func (w *world) exception(reason string) *v1alpha1.GateException {
 	return e
 }
 
-func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
+func TestHotfixDuringFreezeIsOneTemporaryCommit(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp()
 	w.publish("v2")
@@ -96,7 +96,7 @@ func TestAHotfixDuringAFreezeIsOneCommitThatUndoesItself(t *testing.T) {
 	}
 }
 
-func TestPruningAnExceptionEndsIt(t *testing.T) {
+func TestPrunedExceptionEnds(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp()
 	w.commitException(time.Now(), time.Now().Add(time.Hour))

@@ -25,7 +25,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-func TestAClosedGateHoldsANewRevisionBackUntilItIsOpened(t *testing.T) {
+func TestClosedGateHoldsNewRevisionUntilOpen(t *testing.T) {
 	w := newWorld(t)
 	w.publish("v1")
 	app := w.kustomization("app", "ExternalArtifact", "app")
@@ -54,7 +54,7 @@ func TestAClosedGateHoldsANewRevisionBackUntilItIsOpened(t *testing.T) {
 	w.arrives("v3")
 }
 
-func TestAHoldOutlivesTheControllerAndRequestsReachItWhenItIsBack(t *testing.T) {
+func TestHoldSurvivesRestartAndPendingRequestsAreHandled(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp()
 
@@ -72,7 +72,7 @@ func TestAHoldOutlivesTheControllerAndRequestsReachItWhenItIsBack(t *testing.T) 
 	w.arrives("v2")
 }
 
-func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
+func TestFluxResumeIsRevertedAndReported(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp()
 
@@ -94,7 +94,7 @@ func TestFluxResumeOfAHeldTargetIsUndoneAndSaid(t *testing.T) {
 	})
 }
 
-func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
+func TestGateFromGitKeepsStrippedOpenRequest(t *testing.T) {
 	w := newWorld(t)
 	manifest := fmt.Sprintf("apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: Gate\nmetadata:\n  name: production\n  namespace: %s\n"+
 		"spec:\n  default: closed\n  window: 1h\n  targets:\n  - kind: Kustomization\n    name: app\n", w.Namespace)
@@ -128,7 +128,7 @@ func TestAGateFromGitKeepsAnOpenRequestThatFluxStripped(t *testing.T) {
 	}
 }
 
-func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
+func TestAPIServerAcceptsShippedManifests(t *testing.T) {
 	w := newWorld(t)
 	for _, folder := range []string{"config/default", "config/policies", "config/activation", "config/calendars", "config/webhooks", "config/samples"} {
 		rendered, err := harness.Kustomize(filepath.Join(harness.Root(), folder))
@@ -149,7 +149,7 @@ func TestWhatTheRepositoryShipsIsAcceptedByTheServer(t *testing.T) {
 	}
 }
 
-func TestTheGatesInTheDocsAreAcceptedByTheServer(t *testing.T) {
+func TestAPIServerAcceptsGatesInDocs(t *testing.T) {
 	w := newWorld(t)
 	found := map[string]int{}
 	var docs []string

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestEveryRowOfTheInterplayTablesIsATestAndEveryTestARow(t *testing.T) {
+func TestInterplayTablesMatchTests(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "contribute", "interplay.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestEveryRowOfTheInterplayTablesIsATestAndEveryTestARow(t *testing.T) {
 	}
 }
 
-func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
+func TestBrokenPromiseIsFound(t *testing.T) {
 	of := func(suspend string, heldBy []string, owners ...string) version {
 		return version{resourceVersion: "1", observation: observation{exists: true, suspend: suspend, owners: owners, heldBy: heldBy}}
 	}

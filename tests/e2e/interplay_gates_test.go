@@ -134,7 +134,7 @@ var states = map[string]struct {
 	},
 }
 
-func TestInterplayOfADeletedGate(t *testing.T) {
+func TestInterplayOfDeletedGate(t *testing.T) {
 	for name, s := range states {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestInterplayOfADeletedGate(t *testing.T) {
 	}
 }
 
-func TestInterplayOfARecreatedTarget(t *testing.T) {
+func TestInterplayOfRecreatedTarget(t *testing.T) {
 	for name, s := range states {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,7 +48,7 @@ func TestInterplayWithTheLock(t *testing.T) {
 	installLock(t)
 	for name, test := range map[string]func(*testing.T){
 		"git": gitCases.run, "people": peopleCases.run, "gates": gateCases.run,
-		"deleted gate": TestInterplayOfADeletedGate, "random steps": TestInterplayOfRandomSteps, "restart": TestInterplayOfARestart,
+		"deleted gate": TestInterplayOfDeletedGate, "random steps": TestInterplayOfRandomSteps, "restart": TestInterplayOfRestart,
 		"no loop": noLoop, "created held": createdHeld, "prune": pruneWaits,
 	} {
 		t.Run(name, test)

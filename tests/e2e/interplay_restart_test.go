@@ -83,7 +83,7 @@ var downCases = map[string]struct {
 	},
 }
 
-func TestInterplayOfARestart(t *testing.T) {
+func TestInterplayOfRestart(t *testing.T) {
 	fleets := map[string]*fleet{}
 	phase := func(name string, do func(name string, w *fleet)) {
 		t.Run(name, func(t *testing.T) {

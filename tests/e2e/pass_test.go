@@ -151,7 +151,7 @@ func (w *world) once(h *harness.History) {
 }
 
 // Flux is down for half a minute, and finds the object held when it runs again.
-func TestAPassWithoutFluxEnds(t *testing.T) {
+func TestPassEndsWithoutFlux(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldWithFlux()
 	w.publish("v2")

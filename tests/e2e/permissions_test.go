@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestAKindThatMayNotBeReadStopsNoOther(t *testing.T) {
+func TestForbiddenKindStopsNoOther(t *testing.T) {
 	w := newWorld(t)
 	role := &rbacv1.ClusterRole{}
 	w.Must(w.Client.Get(w.Context(), client.ObjectKey{Name: "gating-controller"}, role))

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestAGatedSourceHoldsNewRevisionsBackWhileDriftIsCorrected(t *testing.T) {
+func TestGatedSourceHoldsRevisionsWhileDriftIsCorrected(t *testing.T) {
 	w := newWorld(t)
 	registry := harness.StartRegistry()
 	t.Cleanup(registry.Stop)

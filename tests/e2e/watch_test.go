@@ -88,7 +88,7 @@ func (w *world) reconciled(obj *unstructured.Unstructured) {
 	})
 }
 
-func TestAStagingThatFailsClosesProductionUntilItIsRepaired(t *testing.T) {
+func TestFailedStagingClosesProductionUntilFixed(t *testing.T) {
 	w := newWorld(t)
 	w.stage("s1", true)
 	staging := w.kustomization("staging", "ExternalArtifact", "staging")

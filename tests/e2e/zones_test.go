@@ -12,7 +12,7 @@ import (
 )
 
 // The test setup breaks the time zones of the machine for the controller.
-func TestTheControllerDoesNotReadTheZonesOfTheMachine(t *testing.T) {
+func TestControllerDoesNotReadHostTimeZones(t *testing.T) {
 	w := newWorld(t)
 	start, end := "12:00", "12:30"
 	w.Gate("noon", v1alpha1.GateSpec{
@@ -37,7 +37,7 @@ func TestTheControllerDoesNotReadTheZonesOfTheMachine(t *testing.T) {
 	})
 }
 
-func TestTheVersionOfTheControllerNamesTheTimeZoneData(t *testing.T) {
+func TestVersionNamesTimeZoneData(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), cluster.ControllerBinary(), "--version").CombinedOutput()
 	if got := string(out); err != nil || !strings.HasPrefix(got, "gating-controller ") || !strings.HasSuffix(got, ", time zone data "+tz.Version()+"\n") {
 		t.Errorf("%v: %s", err, got)

@@ -17,7 +17,7 @@ var until = regexp.MustCompile(`\S+ \S+ \(in \w+\) *`)
 // page is the page whose commands the tests run.
 const page = "docs/guides/several-clusters.md"
 
-func TestTheCommandsOfThePageOnFleetsWork(t *testing.T) {
+func TestFleetPage(t *testing.T) {
 	w := newWorld(t)
 	git := harness.StartArtifactServer()
 	t.Cleanup(git.Stop)

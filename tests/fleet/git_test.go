@@ -47,7 +47,7 @@ func (w *world) edit(path, before, after string) {
 }
 
 // After a disconnection, a cluster gets the freeze and the revision that it must hold back as one revision.
-func TestAFreezeAndANewRevisionThatComeTogetherFreezeFirst(t *testing.T) {
+func TestFreezePrecedesConcurrentRevision(t *testing.T) {
 	w := newWorld(t)
 	git := harness.StartArtifactServer()
 	t.Cleanup(git.Stop)
@@ -74,7 +74,7 @@ func TestAFreezeAndANewRevisionThatComeTogetherFreezeFirst(t *testing.T) {
 	}
 }
 
-func TestFluxPutsBackWhatSomebodyEditsInOneCluster(t *testing.T) {
+func TestFluxRevertsEditInOneCluster(t *testing.T) {
 	w := newWorld(t)
 	git := harness.StartArtifactServer()
 	t.Cleanup(git.Stop)

@@ -14,7 +14,7 @@ import (
 
 const freeze = `./each-cluster.sh freeze fleet -n flux-system --for 12h --reason "incident 77"`
 
-func TestAClusterWhoseAPIServerIsDownIsNamedAndFrozenLater(t *testing.T) {
+func TestClusterWithoutAPIServerIsReportedAndFrozenLater(t *testing.T) {
 	w := newWorld(t)
 	w.gates()
 	restart, err := other.KillAPIServer()
@@ -36,7 +36,7 @@ func TestAClusterWhoseAPIServerIsDownIsNamedAndFrozenLater(t *testing.T) {
 	w.closedBy(other, "admin")
 }
 
-func TestAClusterThatDoesNotAnswerDelaysNoOther(t *testing.T) {
+func TestUnresponsiveClusterDelaysNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.gates()
 	resume, err := other.PauseAPIServer()
@@ -51,7 +51,7 @@ func TestAClusterThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 }
 
 // If the API server has accepted the request, but the Gate does not close, that is not a success.
-func TestAClusterWithoutAControllerIsNamed(t *testing.T) {
+func TestClusterWithoutControllerIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.gates()
 	w.must(other.gating.Stop())
@@ -79,7 +79,7 @@ func (w *world) receivers(tokens map[*member]string) (lines string) {
 	return lines
 }
 
-func TestAWebhookThatOneClusterDoesNotTakeIsNoSuccess(t *testing.T) {
+func TestWebhookRefusedByOneClusterFails(t *testing.T) {
 	w := newWorld(t)
 	lines := w.receivers(map[*member]string{canary: "one-0123456789abcdef", other: "two-0123456789abcdef"})
 	w.write("receivers.txt", lines)
@@ -120,7 +120,7 @@ printf 000
 exit 28
 `
 
-func TestAWebhookWhoseAnswerGetsLostIsTakenOnce(t *testing.T) {
+func TestWebhookWithLostResponseIsAcceptedOnce(t *testing.T) {
 	w := newWorld(t)
 	const token = "one-0123456789abcdef"
 	canaryAlone, _, _ := strings.Cut(w.receivers(map[*member]string{canary: token, other: token}), "\n")
@@ -150,7 +150,7 @@ echo "said  by \\ $context"
 exit "${context#exit/}"
 `
 
-func TestEachClusterTellsWhatBecameOfAll(t *testing.T) {
+func TestEachClusterReportsAllResults(t *testing.T) {
 	for name, c := range map[string]struct {
 		clusters, out, last string
 		code                int

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// role is the environment variable with the role of a process that TestAKilledTestRunLeavesNobodyBehind starts.
+// role is the environment variable with the role of a process that TestKilledTestRunLeavesNoProcesses starts.
 const role = "HARNESS_ROLE"
 
 // The first thread never ends, so goroutines must not run on it.
@@ -73,7 +73,7 @@ func asTests() error {
 	select {}
 }
 
-func TestAKilledTestRunLeavesNobodyBehind(t *testing.T) {
+func TestKilledTestRunLeavesNoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "go")
 	if err := os.Symlink(os.Args[0], path); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestTheAPIServerWarnsAboutAGateThatHoldsTheBootstrapSource(t *testing.T) {
+func TestAPIServerWarnsAboutHoldOfBootstrapSource(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	if _, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", kustomization(t)); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ var addOns = map[string]bool{
 // noAddOns are the other folders of config. policies-1.30 replaces policies.
 var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", "policies-1.30", "rbac", "samples"}
 
-func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
+func TestConfigFoldersAreClassified(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(harness.Root(), "config"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestEachFolderOfConfigIsAnAddOnOrKnownNotToBe(t *testing.T) {
 	}
 }
 
-func TestTheInstallPageListsEachAddOn(t *testing.T) {
+func TestInstallPageListsAddOns(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "start", "install.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestAddOnsComposeInAnyCombination(t *testing.T) {
 }
 
 // "flux uninstall" deletes each CustomResourceDefinition, ClusterRole and ClusterRoleBinding with the label part-of=flux.
-func TestEveryObjectIsPartOfGatingController(t *testing.T) {
+func TestObjectsHavePartOfLabel(t *testing.T) {
 	all := slices.Collect(maps.Keys(addOns))
 	folders := map[string]string{
 		"all add-ons": kustomization(t, all...), "config/crd": filepath.Join(harness.Root(), "config", "crd"),
@@ -209,7 +209,7 @@ func has(t *testing.T, together objects, name string, alone objects) {
 	}
 }
 
-func TestEachAddOnIsAppliedAloneAndAllTogether(t *testing.T) {
+func TestAddOnsApplyAloneAndTogether(t *testing.T) {
 	apply := func(folder string) {
 		t.Helper()
 		if out, err := cluster.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", folder); err != nil || strings.Contains(out, "Warning") {

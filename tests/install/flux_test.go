@@ -43,7 +43,7 @@ func manifests(t *testing.T) map[string]string {
 	return files
 }
 
-func TestTheKustomizationOfThePageIsApplied(t *testing.T) {
+func TestKustomizationOfPageIsApplied(t *testing.T) {
 	folder := kustomization(t)
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(example(t, "kustomization.yaml")), 0o600); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestTheKustomizationOfThePageIsApplied(t *testing.T) {
 	}
 }
 
-func TestTheReadmeInstallsWithOneCommand(t *testing.T) {
+func TestReadmeInstallCommand(t *testing.T) {
 	_, section, _ := strings.Cut(markdown.Page(t, "README.md"), "\n## Install\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := markdown.Blocks(section, "sh")
@@ -109,7 +109,7 @@ func fluxInstalls(t *testing.T, c *harness.ControlPlane) {
 	}
 }
 
-func TestFluxInstallsWhatThePageSays(t *testing.T) {
+func TestFluxInstallPage(t *testing.T) {
 	ctx := t.Context()
 	fluxInstalls(t, cluster)
 	deployment := &appsv1.Deployment{}
@@ -125,7 +125,7 @@ func TestFluxInstallsWhatThePageSays(t *testing.T) {
 }
 
 // A user removes the Kustomization from Git while a Gate is closed.
-func TestFluxPrunesNeitherTheNamespaceNorTheDefinitions(t *testing.T) {
+func TestFluxDoesNotPruneNamespaceAndCRDs(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	fluxInstalls(t, i.ControlPlane)

@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-func TestThePageOfMonitoringInstallsPodMonitorAlertsAndDashboard(t *testing.T) {
+func TestMonitoringPage(t *testing.T) {
 	blocks := markdown.BlocksOf(t, "docs/operate/monitoring.md", "sh")
 	if len(blocks) != 1 {
 		t.Fatalf("%d commands", len(blocks))

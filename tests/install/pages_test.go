@@ -77,7 +77,7 @@ func text(t *testing.T, k kustomizationFile) string {
 }
 
 // A user who follows several pages adds the content of each to one kustomization.yaml.
-func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
+func TestKustomizationsOfAllPagesCompose(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "*", "*.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTheKustomizationsOfAllPagesCompose(t *testing.T) {
 	}
 }
 
-func TestThePageOnNotificationsDoesWhatItSays(t *testing.T) {
+func TestNotificationsPage(t *testing.T) {
 	const path = "docs/guides/notifications.md"
 	blocks := blocksFor(t, path)
 	if len(blocks) != 2 {

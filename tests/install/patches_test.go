@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
+func TestSubscriptionsPagePatchRemovesBinding(t *testing.T) {
 	const binding = "ClusterRoleBinding /gating-controller-calendar-feed"
 	all := built(t, strings.Join(blocksFor(t, "docs/guides/subscribe.md"), ""))
 	if all["ClusterRole /gating-controller-calendar-feed"] == nil || all[binding] != nil {
@@ -23,7 +23,7 @@ func TestThePatchOfThePageOnSubscriptionsTakesTheBindingAway(t *testing.T) {
 	}
 }
 
-func TestThePageOnTimeZoneDataMountsIt(t *testing.T) {
+func TestTimeZonePageMountsData(t *testing.T) {
 	block := strings.Replace(strings.Join(blocksFor(t, "docs/operate/time-zone-data.md"), ""), "- config/default\n", "- config/default\ncomponents:\n- config/sharding\n", 1)
 	folder := kustomization(t)
 	for name, text := range map[string]string{"kustomization.yaml": block, "zoneinfo.zip": "PK\x03\xff"} {
@@ -48,7 +48,7 @@ func TestThePageOnTimeZoneDataMountsIt(t *testing.T) {
 	}
 }
 
-func TestThePageOnPagesShowsThemToEverybody(t *testing.T) {
+func TestWebUIPage(t *testing.T) {
 	all := built(t, strings.Join(blocksFor(t, "docs/guides/page-on-the-wall.md"), ""))
 	if shown := flags(all["Deployment gating-system/gating-controller"]); !slices.Contains(shown, "--ui-addr=:9295") || !slices.Contains(shown, "--ui-anonymous") {
 		t.Errorf("the controller has the flags\n%s", strings.Join(shown, "\n"))

@@ -69,7 +69,7 @@ func rulesIn(t *testing.T, folder string) objects {
 	return all
 }
 
-func TestThePageOnPermissionsListsWhatTheControllerMayDo(t *testing.T) {
+func TestPermissionsPage(t *testing.T) {
 	list := func(name string) map[string]string {
 		t.Helper()
 		may, err := mayOf(t.Context(), name)

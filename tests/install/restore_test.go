@@ -18,13 +18,13 @@ import (
 )
 
 // A backup, for example by Velero, has no status. A restored object has another UID, and its field manager is the client that restored it.
-func TestWhatIsRestoredFromABackUpOpensNothing(t *testing.T) {
+func TestRestoredBackupOpensNothing(t *testing.T) {
 	t.Parallel()
 	restores(t, newInstalled(t))
 }
 
 // The page says to restore first. With the policies installed before, nothing opens either.
-func TestWhatIsRestoredUnderThePoliciesOpensNothing(t *testing.T) {
+func TestRestoredBackupUnderPoliciesOpensNothing(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	i.Must(i.InstallComponent(i.Context(), "policies"))

@@ -122,7 +122,7 @@ func (i *installed) gone(kinds ...string) {
 	}
 }
 
-func TestWhoUninstallsAsThePageSaysLetsAllGo(t *testing.T) {
+func TestUninstallPageReleasesAll(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	ctx, cancel := context.WithTimeout(i.Context(), 2*time.Minute)
@@ -134,7 +134,7 @@ func TestWhoUninstallsAsThePageSaysLetsAllGo(t *testing.T) {
 	i.gone("namespaces", "crd", "clusterroles", "clusterrolebindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings")
 }
 
-func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
+func TestUninstallPageKeepsSuspensions(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	// Without the Deployment, this replaces the deletion of its Pods.
@@ -153,7 +153,7 @@ func TestWhoUninstallsAsThePageSaysKeepsWhatIsSuspended(t *testing.T) {
 }
 
 // Users try this first. Nothing may be lost.
-func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
+func TestDeletionOfEverythingIsRefused(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	for range 2 { // the command also deletes the policy, which must remain in force
@@ -195,7 +195,7 @@ func TestWhoDeletesEverythingAtOnceIsRefusedAndLosesNothing(t *testing.T) {
 }
 
 // The controller still runs then, and finalizes its Gates.
-func TestWhoDeletesTheDefinitionsLetsAllGo(t *testing.T) {
+func TestDeletionOfCRDsReleasesAll(t *testing.T) {
 	t.Parallel()
 	i := newInstalled(t)
 	const gates = "crd/gates.gating.toolkit.fluxcd.io"

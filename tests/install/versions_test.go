@@ -80,7 +80,7 @@ func allSuspended(w *harness.World, all []*unstructured.Unstructured, want bool)
 }
 
 // The newest API server emulates the older versions.
-func TestOlderVersionsOfKubernetesWithTheOldestFlux(t *testing.T) {
+func TestOlderKubernetesWithOldestFlux(t *testing.T) {
 	for _, version := range []string{"1.34", "1.35", hasMutatingPolicies} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +240,7 @@ func keepsUnhandledClose(w *harness.World, refused func(user, cause string, args
 	}
 }
 
-func TestTheReducedPoliciesAreTheOthersWithoutTheStamps(t *testing.T) {
+func TestReducedPoliciesOmitOnlyStamps(t *testing.T) {
 	list := func(name string) objects {
 		all, err := rendered(filepath.Join(harness.Root(), "config", name))
 		if err != nil {

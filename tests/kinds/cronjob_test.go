@@ -72,7 +72,7 @@ func (w *world) neverRan(cronJob *unstructured.Unstructured) {
 }
 
 // A CronJob without a Gate shows when the others would have run.
-func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) {
+func TestHeldCronJobRunsMissedJobAfterRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	prompt, late := w.cronJob("prompt", ""), w.cronJob("late", fmt.Sprintf("startingDeadlineSeconds: %d", startingDeadline/time.Second))
@@ -113,7 +113,7 @@ func TestACronJobMakesNoJobWhileItIsHeldAndThenTheOneThatItMissed(t *testing.T) 
 }
 
 // The status of a CronJob has no conditions. It is left to the CronJob controller, and not written repeatedly.
-func TestNothingIsWrittenIntoTheStatusOfACronJob(t *testing.T) {
+func TestCronJobStatusIsNotWritten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	job := w.cronJob("backup", "suspend: false")
@@ -141,7 +141,7 @@ func TestNothingIsWrittenIntoTheStatusOfACronJob(t *testing.T) {
 	})
 }
 
-func TestThatAPersonHasSuspendedACronJobStays(t *testing.T) {
+func TestCronJobSuspendedByUserStaysSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	job := w.cronJob("backup", "suspend: true")
@@ -162,7 +162,7 @@ func TestThatAPersonHasSuspendedACronJobStays(t *testing.T) {
 }
 
 // kubectl gate kinds generates the policies.
-func TestTheLockHoldsCronJobsFromTheirBirth(t *testing.T) {
+func TestLockHoldsCronJobsFromCreation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "CronJob", Name: "backup"}, v1alpha1.TargetReference{Kind: "Deployment", Name: "web"})

@@ -64,7 +64,7 @@ func (w *world) gateOn(kind string) *v1alpha1.Gate {
 	return w.ClosedGate("production", v1alpha1.TargetReference{APIVersion: "example.org/v1", Kind: kind, Name: v1alpha1.AnyName})
 }
 
-func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
+func TestKindWithoutBooleanFieldIsOneFailure(t *testing.T) {
 	t.Parallel()
 	const another = ": name the field that suspends it, as in --suspend-kinds="
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "more-kinds.md"))
@@ -112,21 +112,21 @@ func TestAKindWithoutABooleanFieldIsOneClearFailure(t *testing.T) {
 	})
 }
 
-func TestAKindThatNobodyAddedIsOneClearFailure(t *testing.T) {
+func TestUnsupportedKindIsOneFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fails(w.ClosedGate("production", v1alpha1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}), v1alpha1.UnsupportedKindReason,
 		"kind StatefulSet of apps/v1 is not supported: if a boolean field suspends its objects, start the controller with --suspend-kinds=apps/StatefulSet")
 }
 
-func TestAKindThatIsNotInstalledIsSaidToBe(t *testing.T) {
+func TestMissingKindIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fails(w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Absent", Name: "one"}), v1alpha1.CRDNotFoundReason, "kind Absent.other.example.org is not installed")
 }
 
 // When the definition changes, the Gate recovers without a restart, and reports a failure once it can no longer hold the objects.
-func TestAKindThatGetsItsFieldLaterIsHeldThen(t *testing.T) {
+func TestKindIsHeldOnceFieldExists(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	without := "{type: object, properties: {size: {type: integer}}}"
@@ -148,7 +148,7 @@ func TestAKindThatGetsItsFieldLaterIsHeldThen(t *testing.T) {
 	w.fails(g, v1alpha1.UnsupportedKindReason, message)
 }
 
-func TestAKindWithConditionsIsTold(t *testing.T) {
+func TestKindWithConditionsGetsCondition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.define("Widget", "widgets", namespaced, boolean, conditions)
@@ -178,7 +178,7 @@ func TestAKindWithConditionsIsTold(t *testing.T) {
 }
 
 // The definition is created after the Gate, and its plural cannot be guessed.
-func TestAKindWithAnotherFieldAStrangePluralAndNoConditions(t *testing.T) {
+func TestKindWithOtherFieldAndPluralWithoutConditions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.gateOn("Gizmo")
@@ -233,7 +233,7 @@ func canaries(t *testing.T) string {
 	return filepath.Join(module.Dir, "artifacts", "flagger", "crd.yaml")
 }
 
-func TestACanaryOfFlaggerIsHeldOnItsDefinition(t *testing.T) {
+func TestFlaggerCanaryIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.Kubectl(w.Context(), "apply", "--server-side", "-f", canaries(t))

@@ -86,7 +86,7 @@ func (r *reader) withFlag(value string) {
 }
 
 // The test follows the page in order, and compares the output of its commands. Then it removes the kind from the flag.
-func TestThePageOnKindsIsWhatHappens(t *testing.T) {
+func TestKindsPage(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
 	backup := r.cronJob("backup", "")

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestTheControllerDoesNotStartWithAKindThatCannotBeRight(t *testing.T) {
+func TestControllerDoesNotStartWithInvalidKind(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"batch/CronJob,CronJob":                           `"CronJob": must be group/Kind or group/Kind=spec.field, such as batch/CronJob`,
@@ -29,7 +29,7 @@ func TestTheControllerDoesNotStartWithAKindThatCannotBeRight(t *testing.T) {
 	}
 }
 
-func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
+func TestCommandPrintsNeededObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for name, tc := range map[string]struct {
@@ -71,7 +71,7 @@ func TestTheCommandPrintsWhatTheClusterNeeds(t *testing.T) {
 }
 
 // kubectl gate kinds generates the policy.
-func TestWhoMayNotPatchCronJobsHoldsNone(t *testing.T) {
+func TestHoldOfCronJobsNeedsPatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	edith := w.Person("edith")

@@ -32,7 +32,7 @@ func (w *world) copied(heldBy string, suspend ...string) *unstructured.Unstructu
 }
 
 // The controller must not take a hold for that of another client, because it would never release it.
-func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
+func TestLockHoldIsOursDespiteCopiedAnnotation(t *testing.T) {
 	w := newWorld(t)
 	for name, arrange := range map[string]func() *unstructured.Unstructured{
 		"Git has a copy, with the right name": func() *unstructured.Unstructured {
@@ -66,7 +66,7 @@ func TestAHoldOfTheLockIsOursWhoeverCopiedTheAnnotation(t *testing.T) {
 	}
 }
 
-func TestASuspendedCopyIsNotClaimed(t *testing.T) {
+func TestSuspendedCopyIsNotClaimed(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.apply(w.copied(w.gate("production"), "true"))
@@ -77,7 +77,7 @@ func TestASuspendedCopyIsNotClaimed(t *testing.T) {
 	w.Must(w.Client.Delete(w.Context(), app))
 }
 
-func TestAnObjectUnderDeletionOfItsNamespaceCanBeDeleted(t *testing.T) {
+func TestObjectInDeletedNamespaceCanBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.apply(w.inGit("app"))
@@ -87,7 +87,7 @@ func TestAnObjectUnderDeletionOfItsNamespaceCanBeDeleted(t *testing.T) {
 	})
 }
 
-func TestTheSpecCannotBeTakenAway(t *testing.T) {
+func TestSpecCannotBeRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.read(w.apply(w.inGit("app")))
@@ -102,7 +102,7 @@ func TestTheSpecCannotBeTakenAway(t *testing.T) {
 }
 
 // The policy truncates the list before any expensive step.
-func TestALongListOfGatesHoldsAndCostsNoMoreThanAShortOne(t *testing.T) {
+func TestCostIsIndependentOfNumberOfGateNames(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	for _, value := range []string{strings.Repeat("a,", 60000), strings.Repeat(",", 120000), strings.Repeat("production,", 500)} {
@@ -115,7 +115,7 @@ func TestALongListOfGatesHoldsAndCostsNoMoreThanAShortOne(t *testing.T) {
 	}
 }
 
-func TestOddObjectsAreAccepted(t *testing.T) {
+func TestUnusualObjectsAreAccepted(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	for name, patch := range map[string]string{

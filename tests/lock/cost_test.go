@@ -13,7 +13,7 @@ import (
 )
 
 // The cost of a policy is bounded. If it exceeds the limit, the API server refuses each write of the kind.
-func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
+func TestObjectLockedByThousandsOfGatesIsWritable(t *testing.T) {
 	w := newWorld(t)
 	var locks []lockv1alpha1.SelectorLock
 	for i := range 2000 {
@@ -33,7 +33,7 @@ func TestAnObjectThatThousandsOfGatesLockCanBeWritten(t *testing.T) {
 }
 
 // The controller writes no such selector, but a single one could prevent each write of its kind.
-func TestASelectorWithoutValuesStopsNoWrite(t *testing.T) {
+func TestSelectorWithoutValuesStopsNoWrite(t *testing.T) {
 	w := newWorld(t)
 	var locks []lockv1alpha1.SelectorLock
 	for _, operator := range []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, "Nonsense"} {
@@ -48,7 +48,7 @@ func TestASelectorWithoutValuesStopsNoWrite(t *testing.T) {
 }
 
 // An object can be written even if it has two labels with the maximum number of entries, and a kind with as many selectors.
-func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
+func TestPolicyComparesMaximumLabels(t *testing.T) {
 	labels := map[string]string{"a": "v", "b": "v"}
 	for j := range 30 {
 		labels[fmt.Sprintf("k%02d", j)] = "v"
@@ -86,7 +86,7 @@ func TestThePolicyComparesAllLabelsThatTheBoundAllows(t *testing.T) {
 }
 
 // The bound is set by the controller, and the cost limit of the policy by the API server.
-func TestThePolicyComparesAllSelectorsThatTheBoundAllows(t *testing.T) {
+func TestPolicyComparesMaximumSelectors(t *testing.T) {
 	for name, entry := range map[string]func(i int) lockv1alpha1.SelectorLock{
 		"one expression each": func(i int) lockv1alpha1.SelectorLock {
 			return lockv1alpha1.SelectorLock{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{

@@ -88,7 +88,7 @@ func (w *world) in(namespace, name string) *unstructured.Unstructured {
 }
 
 // No client writes anything between the creation of the namespace and that of its first object.
-func TestTheFirstObjectOfANewNamespaceIsBornHeld(t *testing.T) {
+func TestFirstObjectOfNewNamespaceIsCreatedHeld(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
 	for range 20 {
@@ -100,7 +100,7 @@ func TestTheFirstObjectOfANewNamespaceIsBornHeld(t *testing.T) {
 	}
 }
 
-func TestALockOfAllNamespacesIsNotPassed(t *testing.T) {
+func TestLockOfAllNamespacesCannotBeBypassed(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
 	app := w.in(w.newNamespace(map[string]string{"fleet": w.Namespace}), "app")
@@ -128,7 +128,7 @@ func TestALockOfAllNamespacesIsNotPassed(t *testing.T) {
 	})
 }
 
-func TestTheLockFollowsTheLabelsOfANamespace(t *testing.T) {
+func TestLockFollowsNamespaceLabels(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(w.freeze())()
 	namespace := w.newNamespace(nil)
@@ -143,7 +143,7 @@ func TestTheLockFollowsTheLabelsOfANamespace(t *testing.T) {
 	w.probes(namespace, "app", false)
 }
 
-func TestNothingIsHeldInTheNamespaceOfTheController(t *testing.T) {
+func TestControllerNamespaceIsNotHeld(t *testing.T) {
 	w := newWorld(t)
 	defer w.fleet(lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{"Kustomization": {{Name: "own-" + w.Namespace, Gates: []string{"ops/freeze"}}}}})()
 	own, other := w.in(harness.RuntimeNamespace, "own-"+w.Namespace), w.inGit("own-"+w.Namespace)
@@ -155,7 +155,7 @@ func TestNothingIsHeldInTheNamespaceOfTheController(t *testing.T) {
 }
 
 // If both GateLocks lock an object, it has the name of only one Gate: the controller adds the other.
-func TestBothLocksLock(t *testing.T) {
+func TestBothLocksApply(t *testing.T) {
 	w := newWorld(t)
 	freeze := func() lockv1alpha1.GateLockSpec {
 		return lockv1alpha1.GateLockSpec{Selectors: map[string][]lockv1alpha1.SelectorLock{"Kustomization": {{
@@ -178,7 +178,7 @@ func TestBothLocksLock(t *testing.T) {
 	}
 }
 
-func TestThePolicyAndTheControllerAgreeOnWhatIsSelected(t *testing.T) {
+func TestPolicyAndControllerSelectSameObjects(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	pick, labels := draws(random)

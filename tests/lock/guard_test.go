@@ -22,7 +22,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
+func TestHeldObjectCannotBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app, other := w.inGit("app"), w.inGit("other", "true")
@@ -45,7 +45,7 @@ func TestWhatIsHeldCannotBeDeleted(t *testing.T) {
 }
 
 // The annotations had no room for a name when the Gate closed. A user who may patch the object can cause that, and then forge the name.
-func TestWhatIsHeldWithoutANameCannotBeDeleted(t *testing.T) {
+func TestHeldObjectWithoutGateNameCannotBeDeleted(t *testing.T) {
 	for name, attack := range map[string]func(*world, *unstructured.Unstructured){
 		"unchanged": func(*world, *unstructured.Unstructured) {},
 		"with a forged name": func(w *world, app *unstructured.Unstructured) {
@@ -74,13 +74,13 @@ func TestWhatIsHeldWithoutANameCannotBeDeleted(t *testing.T) {
 }
 
 // A restored backup or a copy of a held object has a copy of the annotation.
-func TestACopyOfWhatWasHeldCanBeDeleted(t *testing.T) {
+func TestCopyOfHeldObjectCanBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	app := w.apply(w.copied("elsewhere/gone", "true"))
 	w.Must(w.Client.Delete(w.Context(), app))
 }
 
-func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
+func TestOnlyControllerWritesGateLocks(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	opened := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
@@ -109,7 +109,7 @@ func TestNobodyButTheControllerWritesGateLocks(t *testing.T) {
 	w.expectHeld(app, w.gate("production"))
 }
 
-func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
+func TestNamespaceDeletionRemovesGateLock(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	lock := &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: lockv1alpha1.GateLockName}}
@@ -120,7 +120,7 @@ func TestANamespaceUnderDeletionTakesItsGateLockAlong(t *testing.T) {
 	})
 }
 
-func TestAGateLockHasOneName(t *testing.T) {
+func TestGateLockHasOneName(t *testing.T) {
 	w := newWorld(t)
 	err := w.controller.Create(w.Context(), &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the one GateLock of a namespace is named closed") {
@@ -129,7 +129,7 @@ func TestAGateLockHasOneName(t *testing.T) {
 }
 
 // A new kind must also be added to the policies.
-func TestThePoliciesAreForAllKindsThatHaveASuspendField(t *testing.T) {
+func TestPoliciesCoverAllKindsWithSuspend(t *testing.T) {
 	var want []string
 	for _, adapter := range target.All() {
 		if !target.Suspends(adapter) {

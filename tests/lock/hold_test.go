@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestAnObjectIsBornHeld(t *testing.T) {
+func TestObjectIsCreatedHeld(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate("production")
 	w.lock(lockv1alpha1.GateLockSpec{
@@ -61,7 +61,7 @@ func TestAnObjectIsBornHeld(t *testing.T) {
 }
 
 // The controller creates the pinned sources of GatedSources.
-func TestWhatTheControllerCreatesIsBornHeldAsWell(t *testing.T) {
+func TestControllerCreatedObjectIsCreatedHeld(t *testing.T) {
 	w := newWorld(t)
 	gate := w.gate("production")
 	w.lock(lockv1alpha1.GateLockSpec{Gates: map[string]bool{gate: true}, Targets: map[string][]string{"Kustomization/app": {gate}}})
@@ -70,7 +70,7 @@ func TestWhatTheControllerCreatesIsBornHeldAsWell(t *testing.T) {
 	w.expectHeld(obj, gate)
 }
 
-func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
+func TestResumeIsRefusedWhileGateIsClosed(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	gate := w.gate("production")
@@ -100,7 +100,7 @@ func TestNoResumePassesWhileTheGateIsClosed(t *testing.T) {
 }
 
 // Not all gates that hold an object must be locked: one of them may respect a resume.
-func TestTheNamesOfAllGatesThatHoldAnObjectStay(t *testing.T) {
+func TestNamesOfHoldingGatesAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.inGit("app")
@@ -115,7 +115,7 @@ func TestTheNamesOfAllGatesThatHoldAnObjectStay(t *testing.T) {
 }
 
 // Flux compares the result of a dry run with the live object.
-func TestADryRunShowsNoDrift(t *testing.T) {
+func TestDryRunShowsNoDrift(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	for _, suspend := range [][]string{nil, {"false"}} {
@@ -132,7 +132,7 @@ func TestADryRunShowsNoDrift(t *testing.T) {
 }
 
 // From the value alone, Flux could not detect that Git has changed.
-func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
+func TestDryRunShowsSuspendChangesInGit(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.inGit("app")
@@ -157,7 +157,7 @@ func TestADryRunShowsThatGitBeginsAndCeasesToSuspend(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonOrGitSuspendedIsNotClaimed(t *testing.T) {
+func TestSuspensionByOthersIsNotClaimed(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.unlocked())
 	before, git := w.inGit("app"), w.inGit("naming", "true")
@@ -183,7 +183,7 @@ func TestWhatAPersonOrGitSuspendedIsNotClaimed(t *testing.T) {
 	w.expectHeld(before, w.gate("production"))
 }
 
-func TestTheControllerReleases(t *testing.T) {
+func TestControllerReleases(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.inGit("app")
@@ -204,7 +204,7 @@ func TestTheControllerReleases(t *testing.T) {
 	w.expectFree(app)
 }
 
-func TestWhatGitSuspendedDuringAHoldStaysSuspended(t *testing.T) {
+func TestSuspensionByGitDuringHoldIsKept(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.inGit("app")
@@ -222,7 +222,7 @@ func TestWhatGitSuspendedDuringAHoldStaysSuspended(t *testing.T) {
 	}
 }
 
-func TestAnObjectUnderDeletionIsLetGo(t *testing.T) {
+func TestObjectUnderDeletionIsReleased(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.unlocked())
 	app := w.inGit("app")
@@ -238,7 +238,7 @@ func TestAnObjectUnderDeletionIsLetGo(t *testing.T) {
 	}
 }
 
-func TestANamespaceWithoutALockIsLeftAlone(t *testing.T) {
+func TestNamespaceWithoutLockIsUnaffected(t *testing.T) {
 	w := newWorld(t)
 	app := w.inGit("app")
 	app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: "production"})

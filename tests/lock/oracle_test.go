@@ -17,7 +17,7 @@ import (
 )
 
 // The policy and the controller implement the same rules in two languages, and must agree.
-func TestThePolicyAndTheControllerAgreeOnWhatIsGoverned(t *testing.T) {
+func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick, labels := draws(random)

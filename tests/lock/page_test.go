@@ -10,9 +10,9 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-// TestThePageOnTheLockShowsWhatItRefuses follows docs/secure/lock.md. It removes the lock only in a dry run, because other tests still
+// TestLockPageShowsRefusals follows docs/secure/lock.md. It removes the lock only in a dry run, because other tests still
 // need it.
-func TestThePageOnTheLockShowsWhatItRefuses(t *testing.T) {
+func TestLockPageShowsRefusals(t *testing.T) {
 	w := newWorld(t)
 	spec := w.locked()
 	gate := w.gate("production")

@@ -43,7 +43,7 @@ func (w *world) heldAndPassing(name string) *unstructured.Unstructured {
 	return w.pass(app)
 }
 
-func TestWhatPassesIsNotHeldByTheWritesOfOthers(t *testing.T) {
+func TestWritesOfOthersDoNotHoldPassingObject(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldAndPassing("app")
 	for name, write := range map[string]func(){
@@ -65,7 +65,7 @@ func TestWhatPassesIsNotHeldByTheWritesOfOthers(t *testing.T) {
 	w.expectHeld(other, w.gate("production"))
 }
 
-func TestWhoSuspendsWhatPassesHasSuspendedIt(t *testing.T) {
+func TestSuspensionOfPassingObjectIsKept(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldAndPassing("app")
 	w.suspend(app)
@@ -74,7 +74,7 @@ func TestWhoSuspendsWhatPassesHasSuspendedIt(t *testing.T) {
 	}
 }
 
-func TestNobodyMakesAPassOutOfANote(t *testing.T) {
+func TestPassRecordCannotBeForged(t *testing.T) {
 	record := func(w *world, app *unstructured.Unstructured, value string) {
 		patch := `{"metadata":{"annotations":{"` + v1alpha1.PassAnnotation + `":` + value + `}},"spec":{"suspend":null}}`
 		w.Must(w.Client.Patch(w.Context(), app.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(v1alpha1.FieldManager)))
@@ -136,7 +136,7 @@ func TestNobodyMakesAPassOutOfANote(t *testing.T) {
 	}
 }
 
-func TestWhatPassesCannotBeDeleted(t *testing.T) {
+func TestPassingObjectCannotBeDeleted(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldAndPassing("app")
 	if err := w.Client.Delete(w.Context(), app.DeepCopy()); !apierrors.IsForbidden(err) {

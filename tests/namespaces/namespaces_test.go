@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestANamespaceIsFrozenFromItsBirthToTheEndOfTheFreeze(t *testing.T) {
+func TestNewNamespaceIsFrozenUntilFreezeEnds(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	for i := range 20 {
@@ -35,7 +35,7 @@ func TestANamespaceIsFrozenFromItsBirthToTheEndOfTheFreeze(t *testing.T) {
 	w.becomes(other, false)
 }
 
-func TestLabelsOfNamespacesAreFollowed(t *testing.T) {
+func TestNamespaceLabelsAreFollowed(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	namespace := w.NewNamespace()
@@ -53,7 +53,7 @@ func TestLabelsOfNamespacesAreFollowed(t *testing.T) {
 }
 
 // The API server holds objects while no controller runs, and the controller takes them over later.
-func TestANamespaceIsBornFrozenWhileTheControllerIsDown(t *testing.T) {
+func TestNamespaceCreatedDuringDowntimeIsFrozen(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	w.Must(gating.Kill())
@@ -68,7 +68,7 @@ func TestANamespaceIsBornFrozenWhileTheControllerIsDown(t *testing.T) {
 	w.becomes(app, false)
 }
 
-func TestManyNamespacesThatAppearAtOnce(t *testing.T) {
+func TestManyNewNamespaces(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	before := w.fleetLock().ResourceVersion
@@ -126,7 +126,7 @@ func (w *world) fleetLock() *lockv1alpha1.GateLock {
 }
 
 // Flux applies the namespace of a new tenant together with its content.
-func TestATenantThatFluxMakesDuringAFreezeIsBornHeld(t *testing.T) {
+func TestTenantCreatedByFluxDuringFreezeIsHeld(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	name := w.Namespace + "-new"

@@ -44,7 +44,7 @@ func (w *world) contains(out string, texts ...string) {
 	}
 }
 
-func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
+func TestPluginListsNamespacesOfGate(t *testing.T) {
 	w := newWorld(t)
 	w.close()
 	app := w.app(w.tenant(), "app")
@@ -73,7 +73,7 @@ func TestThePluginKnowsWhichNamespacesAGateIsAbout(t *testing.T) {
 }
 
 // The test checks the manifest of the page and its description.
-func TestThePageOnOneGateForAllNamespaces(t *testing.T) {
+func TestAllNamespacesPage(t *testing.T) {
 	w := newWorld(t)
 	block := markdown.BlocksOf(t, "docs/guides/company-freeze.md", "yaml")[0]
 	manifest := strings.NewReplacer("namespace: flux-system", "namespace: "+w.Namespace, "2026-12-19", "2020-12-19", "2027-01-04", "2999-01-04", "key: tenant,", "key: tenant-"+w.Namespace+",").Replace(block.Text)

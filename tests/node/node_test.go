@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestThePodRunsAsItsManifestSays(t *testing.T) {
+func TestPodMatchesManifest(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod()
 	pid := w.processOf(pod)
@@ -48,7 +48,7 @@ func TestThePodRunsAsItsManifestSays(t *testing.T) {
 	w.opens(g)
 }
 
-func TestTheOtherReplicaLeadsWhenTheFirstHangs(t *testing.T) {
+func TestOtherReplicaLeadsWhenFirstHangs(t *testing.T) {
 	w := newWorld(t)
 	g := w.targets("closed", v1alpha1.StateClosed, 3)
 	w.settles(g, true)
@@ -65,7 +65,7 @@ func TestTheOtherReplicaLeadsWhenTheFirstHangs(t *testing.T) {
 }
 
 // One Gate is closed throughout, and another closes while the Pod is replaced.
-func TestNothingOpensWhileTheImageIsReplacedThereAndBack(t *testing.T) {
+func TestUpgradeAndRollbackOpenNothing(t *testing.T) {
 	w := newWorld(t)
 	t.Cleanup(w.restore)
 	closed, closing := w.targets("closed", v1alpha1.StateClosed, 20), w.targets("closing", v1alpha1.StateOpened, 20)
@@ -97,7 +97,7 @@ func TestNothingOpensWhileTheImageIsReplacedThereAndBack(t *testing.T) {
 	w.stillHeld(closed)
 }
 
-func TestNothingOpensWhenTheNodeFails(t *testing.T) {
+func TestNodeFailureOpensNothing(t *testing.T) {
 	w := newWorld(t)
 	g, closed := w.targets("asked", v1alpha1.StateClosed, 10), w.targets("closed", v1alpha1.StateClosed, 10)
 	w.settles(g, true)

@@ -54,7 +54,7 @@ func approving(g *v1alpha1.Gate, r v1alpha1.AcceptedRequest, more ...string) []s
 	return append([]string{"annotate", "--overwrite", "gate", g.Name, approveAt + "=" + ledger.FormatRequestApproval(g, &r, time.Now())}, more...)
 }
 
-func TestARequestOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
+func TestRequestOpensOnceApprovedByOthers(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(2)
 	olga, alice := w.as("olga", opener, approver), w.as("alice", approver)
@@ -78,7 +78,7 @@ func TestARequestOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 }
 
 // Two accounts of one person count as two users, as in all of Kubernetes and as docs/guides/approval-by-hand.md explains.
-func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
+func TestApprovalNeedsVerbAndWaitingSubject(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, ole := w.as("olga", opener, approver), w.as("ole", opener)
@@ -112,7 +112,7 @@ func TestWhoApprovesNeedsTheVerbAndNamesWhatWaits(t *testing.T) {
 	w.Opened("production", metav1.ConditionTrue)
 }
 
-func TestACloseComesBeforeAnApproval(t *testing.T) {
+func TestClosePrecedesApproval(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, alice, carl := w.as("olga", opener), w.as("alice", approver), w.as("carl", opener)
@@ -140,7 +140,7 @@ func (w *world) emitted(reason, text string) {
 	})
 }
 
-func TestEmergenciesNeedTheirOwnVerbAndAReason(t *testing.T) {
+func TestEmergenciesNeedVerbAndReason(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(2)
 	olga, greta := w.as("olga", opener, approver), w.as("greta", emergencyOpener)
@@ -174,7 +174,7 @@ func TestEmergenciesNeedTheirOwnVerbAndAReason(t *testing.T) {
 }
 
 // Without the policies, requesters and approvers are unknown, and no request opens the Gate.
-func TestARequestThatNobodyStampsIsRefused(t *testing.T) {
+func TestUnstampedRequestIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, greta := w.as("olga", opener), w.as("greta", emergencyOpener)

@@ -43,7 +43,7 @@ var openings = []string{
 	"replace -f " + gateFile("production", map[string]string{openAt: now()}),
 }
 
-func TestNoPatchOpensAGateWithoutTheVerb(t *testing.T) {
+func TestOpenNeedsVerbForAnyPatch(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	edith := w.as("edith", editor, viewer)
@@ -56,7 +56,7 @@ func TestNoPatchOpensAGateWithoutTheVerb(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 }
 
-func TestACloseRequestNeedsItsOwnVerb(t *testing.T) {
+func TestCloseRequestNeedsVerbClose(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	olga := w.as("olga", w.role([]string{"get", "patch", "open"}, []string{"gates"}))
@@ -66,7 +66,7 @@ func TestACloseRequestNeedsItsOwnVerb(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 }
 
-func TestTheVerbIsThatOfOneGateInOneNamespace(t *testing.T) {
+func TestVerbIsPerGateAndNamespace(t *testing.T) {
 	home, away := newWorld(t), newWorld(t)
 	g := home.gate("production")
 	home.gate("staging")
@@ -80,7 +80,7 @@ func TestTheVerbIsThatOfOneGateInOneNamespace(t *testing.T) {
 	away.decided(other, metav1.ConditionFalse)
 }
 
-func TestNoGateIsBornOpenWithoutTheVerb(t *testing.T) {
+func TestGateCreatedOpenNeedsVerb(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", editor, viewer)
 	nora := w.as("nora", w.role([]string{"open"}, []string{"gates"}, "production"), editor)
@@ -107,7 +107,7 @@ func TestNoGateIsBornOpenWithoutTheVerb(t *testing.T) {
 	}
 }
 
-func TestChangingRemovingAndAddingAgainOpensNothing(t *testing.T) {
+func TestRewrittenRequestOpensNothing(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
@@ -184,7 +184,7 @@ var proceeds = []string{
 }
 
 // A request to proceed releases the waiting targets.
-func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
+func TestProceedNeedsVerbOpen(t *testing.T) {
 	w := newWorld(t)
 	w.gate("production")
 	for _, p := range []*person{
@@ -197,7 +197,7 @@ func TestNoPatchHasAReleaseGoOnWithoutTheVerbOpen(t *testing.T) {
 }
 
 // The Gate requires approvals by other users. A single user must not skip its waves.
-func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
+func TestProceedNeedsApprovalByOthers(t *testing.T) {
 	w := newWorld(t)
 	g := w.fourEyes(1)
 	olga, alice, grace := w.as("olga", opener), w.as("alice", opener, approver), w.as("grace", emergencyOpener)
@@ -213,7 +213,7 @@ func TestWhereOthersApproveOnePersonHasNoReleaseGoOn(t *testing.T) {
 	}
 }
 
-func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
+func TestProceedIsStampedWithUser(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, bob := w.as("alice", opener), w.as("bob", opener)
@@ -240,7 +240,7 @@ func TestWhoHasAReleaseGoOnIsNamedByTheAPIServer(t *testing.T) {
 
 // All annotations of a Gate together are limited to 256 KiB. Without the policy, a user who may only patch could fill them, so that no
 // close request fits.
-func TestFillerBlocksNoClose(t *testing.T) {
+func TestFullRecordBlocksNoClose(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.decided(g, metav1.ConditionTrue)

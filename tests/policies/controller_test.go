@@ -24,7 +24,7 @@ import (
 )
 
 // The controller process of these tests runs without leader election, which needs a Pod.
-func TestTheControllerMayElectALeader(t *testing.T) {
+func TestControllerMayElectLeader(t *testing.T) {
 	w := newWorld(t)
 	account := w.as(controllerName)
 	config, err := clientcmd.BuildConfigFromFlags("", account.Kubeconfig)
@@ -78,7 +78,7 @@ func (w *world) deployment() *appsv1.Deployment {
 }
 
 // The namespace is the one of config/default, with its labels.
-func TestThePodIsAdmittedInTheRestrictedNamespaceAndAPrivilegedOneIsNot(t *testing.T) {
+func TestPodIsAdmittedInRestrictedNamespace(t *testing.T) {
 	w := newWorld(t)
 	template := w.deployment().Spec.Template
 	for cause, change := range map[string]func(*corev1.PodSpec, *corev1.SecurityContext){
@@ -104,7 +104,7 @@ func TestThePodIsAdmittedInTheRestrictedNamespaceAndAPrivilegedOneIsNot(t *testi
 	}
 }
 
-func TestTheContainerHasNothingToWriteOn(t *testing.T) {
+func TestContainerHasNoWritableFiles(t *testing.T) {
 	w := newWorld(t)
 	pod := w.deployment().Spec.Template.Spec
 	if len(pod.Containers) != 1 || len(pod.InitContainers) > 0 || len(pod.Volumes) > 0 || len(pod.Containers[0].VolumeMounts) > 0 {
@@ -116,7 +116,7 @@ func TestTheContainerHasNothingToWriteOn(t *testing.T) {
 }
 
 // The API server checks the form of the policies. It does not enforce them, which is the task of the network plugin.
-func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
+func TestPodIsSelectedByNetworkPolicies(t *testing.T) {
 	w := newWorld(t)
 	out, err := cluster.Kubectl(w.Context(), "--namespace="+harness.RuntimeNamespace, "get", "networkpolicies", "-o=jsonpath={range .items[*]}{.metadata.name} {.spec.podSelector.matchLabels.app\\.kubernetes\\.io/name} {.spec.policyTypes}{\"\\n\"}{end}")
 	w.Must(err)
@@ -132,7 +132,7 @@ func TestThePodIsSelectedByEveryNetworkPolicy(t *testing.T) {
 }
 
 // The controller annotates Machines with the role of config/machines, but only for writers who may annotate them themselves.
-func TestAWriterOfAMachineCertificateRefreshNeedsPatchOnMachines(t *testing.T) {
+func TestMachineCertificateRefreshNeedsPatchOnMachines(t *testing.T) {
 	w := newWorld(t)
 	w.Must(w.InstallComponent(w.Context(), "machines"))
 	t.Cleanup(func() {

@@ -41,7 +41,7 @@ func documented(t *testing.T) (*world, *v1alpha1.Gate) {
 	return w, w.gate("production")
 }
 
-func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
+func TestSecurityPagesCommandsWork(t *testing.T) {
 	w, g := documented(t)
 	commands, _ := blocks(t, "sh")
 	alice := &person{w.Person("alice-of-sre", "sre")}
@@ -83,7 +83,7 @@ func TestTheCommandsOfThePagesOnSecurityWork(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 }
 
-func TestTheManifestsOfThePagesOnSecurityWork(t *testing.T) {
+func TestSecurityPagesManifestsWork(t *testing.T) {
 	w, _ := documented(t)
 	manifests, _ := blocks(t, "yaml")
 	file := filepath.Join(t.TempDir(), "role.yaml")
@@ -126,7 +126,7 @@ func (w *world) rendered(kustomization, kind, name string) string {
 	return ""
 }
 
-func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
+func TestSecurityPagesShowRefusals(t *testing.T) {
 	w, _ := documented(t)
 	_, text := blocks(t, "sh")
 	edith := w.as("edith", editor, viewer)
@@ -143,7 +143,7 @@ func TestTheRefusalsAreThoseOfThePagesOnSecurity(t *testing.T) {
 }
 
 // docs/guides/approve-an-exception.md has the messages of the controller and the API server about approvals.
-func TestThePageOnApprovalsOfExceptionsSaysHowToApprove(t *testing.T) {
+func TestExceptionApprovalsPage(t *testing.T) {
 	w, g := documented(t)
 	page := strings.Join(strings.Fields(markdown.Page(t, "docs/guides/approve-an-exception.md")), " ")
 	alice, bob := w.as("alice", exceptionEditor, viewer), w.as("bob", exceptionApprover)

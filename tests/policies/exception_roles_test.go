@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
+func TestExceptionApprovalNeedsVerb(t *testing.T) {
 	w := newWorld(t)
 	w.createException(w.as("ona", exceptionEditor, viewer), "hotfix", "", nil)
 	value := w.approvalOf("hotfix")
@@ -40,7 +40,7 @@ func TestNobodyApprovesAnExceptionWithoutTheVerb(t *testing.T) {
 	w.refused(account, "user "+account.Name+" may not approve", w.approval()...)
 }
 
-func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
+func TestAuthorsCannotApprove(t *testing.T) {
 	w := newWorld(t)
 	beth, carl := w.as("beth", exceptionEditor, exceptionApprover), w.as("carl", exceptionEditor, exceptionApprover)
 	clara := w.clusterAdmin()
@@ -75,7 +75,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	w.refused(beth, wrote(beth), w.approval()...)
 }
 
-func TestNoExceptionIsBornApproved(t *testing.T) {
+func TestNoExceptionIsCreatedApproved(t *testing.T) {
 	w := newWorld(t)
 	for _, p := range []*person{w.as("ona", exceptionEditor, viewer), w.as("beth", exceptionEditor, exceptionApprover), w.clusterAdmin()} {
 		for command, name := range map[string]string{"create": "hotfix", "apply": "hotfix", "apply --server-side": "hotfix", "create --validate=false": "generateName: hotfix-"} {
@@ -86,7 +86,7 @@ func TestNoExceptionIsBornApproved(t *testing.T) {
 	}
 }
 
-func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
+func TestVerbApproveIsPerException(t *testing.T) {
 	home, away := newWorld(t), newWorld(t)
 	ona := home.as("ona", exceptionEditor, viewer)
 	away.as("ona", exceptionEditor, viewer)
@@ -102,7 +102,7 @@ func TestTheVerbApproveIsThatOfOneException(t *testing.T) {
 }
 
 // Flux removes requestedAt, possibly while the controller is down.
-func TestNobodyTakesBackAnApproval(t *testing.T) {
+func TestApprovalCannotBeWithdrawn(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
@@ -123,7 +123,7 @@ func TestNobodyTakesBackAnApproval(t *testing.T) {
 }
 
 // Flux applies manifests that users have written. That must not approve them.
-func TestNobodyApprovesByAManifest(t *testing.T) {
+func TestManifestDoesNotApprove(t *testing.T) {
 	w := newWorld(t)
 	ona, alice, bob := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover), w.as("bob", exceptionEditor, exceptionApprover)
 	flux := w.clusterAdmin()
@@ -154,7 +154,7 @@ func TestNobodyApprovesByAManifest(t *testing.T) {
 	w.stampedException("hotfix", "ona", "1 alice\n1 bob")
 }
 
-func TestAnApproverChangesNothingElse(t *testing.T) {
+func TestApproverChangesNothingElse(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.createException(ona, "hotfix", "", map[string]string{"owner": "team-a"})
@@ -183,7 +183,7 @@ func TestAnApproverChangesNothingElse(t *testing.T) {
 }
 
 // RBAC refuses to grant permissions that the user lacks.
-func TestWhoAdministersANamespaceDoesNotMakeThemselvesAnApprover(t *testing.T) {
+func TestNamespaceAdminCannotGrantVerbApprove(t *testing.T) {
 	w := newWorld(t)
 	admin := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "policies-"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"gateexceptions"}, Verbs: []string{"get", "list", "watch", "create", "delete", "deletecollection", "patch", "update"}},
@@ -202,7 +202,7 @@ func TestWhoAdministersANamespaceDoesNotMakeThemselvesAnApprover(t *testing.T) {
 	w.allowed(ada, "create", "rolebinding", "colleague", "--clusterrole="+exceptionEditor, "--user=ida") // users can grant their own permissions
 }
 
-func TestTheControllerEditsFinalizersAndTheLabelOfExceptionsOnly(t *testing.T) {
+func TestControllerEditsOnlyFinalizersAndLabelOfExceptions(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	account := w.as(controllerName, w.role([]string{"get", "patch"}, []string{"gateexceptions", "gateexceptions/status"}))
@@ -215,7 +215,7 @@ func TestTheControllerEditsFinalizersAndTheLabelOfExceptionsOnly(t *testing.T) {
 	w.stampedException("hotfix", "ona", "")
 }
 
-func TestNobodyButTheControllerWritesTheStatusOfAnException(t *testing.T) {
+func TestOnlyControllerWritesExceptionStatus(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.createException(ona, "hotfix", "", nil)

@@ -52,7 +52,7 @@ func again(e *v1alpha1.GateException) string {
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%d,uid=%s", e.Namespace, e.Name, e.Generation, e.UID)
 }
 
-func TestAnExceptionOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
+func TestExceptionOpensOnceApprovedByOthers(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(4)
 	odd := w.as("1 bob", exceptionApprover) // a name extends to the end of its line, including blanks and digits
@@ -71,7 +71,7 @@ func TestAnExceptionOpensOnceEnoughOthersHaveApprovedIt(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "1 bob", "x 1 carl", "bob", "bob ")
 }
 
-func TestAnEditVoidsApprovals(t *testing.T) {
+func TestEditVoidsApprovals(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
@@ -119,7 +119,7 @@ func TestAnEditVoidsApprovals(t *testing.T) {
 }
 
 // The author gives an approver the number of a future generation.
-func TestAnApprovalInAdvanceIsRefused(t *testing.T) {
+func TestApprovalInAdvanceIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
@@ -135,7 +135,7 @@ func TestAnApprovalInAdvanceIsRefused(t *testing.T) {
 }
 
 // While an approver reads the exception, the author replaces it with one of the same name and generation, or restores a backup of it.
-func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
+func TestRecreatedExceptionIsNotApproved(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
@@ -169,7 +169,7 @@ func TestWhatIsDeletedAndCreatedAgainIsNotApproved(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.InForceReason, "alice")
 }
 
-func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
+func TestApprovalWithoutSubjectIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	e := w.createException(ona, "hotfix", "", nil)
@@ -187,7 +187,7 @@ func TestAnApprovalThatNamesNothingIsRefusedWithOneClearError(t *testing.T) {
 }
 
 // The stamps do not depend on the refusal, and the controller reports an approval that was not refused.
-func TestWhatNamesAnotherGenerationIsNotStampedWhoeverLetsItPass(t *testing.T) {
+func TestApprovalOfOtherGenerationIsNotStamped(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
@@ -226,7 +226,7 @@ func isImpossible(at string) bool {
 }
 
 // The API server and the controller must accept the same approvals.
-func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
+func TestAPIServerAndControllerParseApprovalsEqually(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.createException(ona, "hotfix", "", nil)
@@ -272,7 +272,7 @@ func TestTheAPIServerAndTheControllerReadApprovalsAlike(t *testing.T) {
 }
 
 // Many users edit while many approve. In any order, no user may be recorded as the approver of a spec that they have not read.
-func TestNobodyApprovesWhatTheyHaveNotReadWhileOthersEdit(t *testing.T) {
+func TestApprovalOfConcurrentlyEditedExceptionIsRefused(t *testing.T) {
 	w := newWorld(t)
 	const approvers, rounds = 4, 12
 	ona := w.as("ona", exceptionEditor, viewer)

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestAnExceptionNamesAllWhoWroteIt(t *testing.T) {
+func TestExceptionNamesAllAuthors(t *testing.T) {
 	w := newWorld(t)
 	ona, edith, clara := w.as("ona", exceptionEditor, viewer), w.as("edith", exceptionEditor, viewer), w.clusterAdmin()
 	lies := map[string]string{authors: "bob", approveBy: "1 alice\n1 bob", "a": "b"}
@@ -105,7 +105,7 @@ func TestForgeriesApproveNothing(t *testing.T) {
 }
 
 // Each name is on one line: a line break in it must not start another line.
-func TestAUserNameForgesNoLine(t *testing.T) {
+func TestUserNameForgesNoLine(t *testing.T) {
 	w := newWorld(t)
 	author := w.as("ona\nx", exceptionEditor, exceptionApprover)
 	w.createException(author, "hotfix", "", nil)
@@ -121,7 +121,7 @@ func TestAUserNameForgesNoLine(t *testing.T) {
 }
 
 // Without the policy that stamps, the check refuses every write that needs a stamp.
-func TestWhatIsNotStampedIsRefused(t *testing.T) {
+func TestUnstampedObjectsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.createException(ona, "hotfix", "", nil)
@@ -150,7 +150,7 @@ func TestWhatIsNotStampedIsRefused(t *testing.T) {
 }
 
 // The authors of an exception that is older than the policies are unknown.
-func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
+func TestExceptionCreatedBeforePoliciesIsNotApproved(t *testing.T) {
 	w := newWorld(t)
 	g := w.guarded(1)
 	beth, alice, edith := w.as("beth", exceptionEditor, exceptionApprover, viewer), w.as("alice", exceptionApprover), w.as("edith", exceptionEditor, viewer)
@@ -185,7 +185,7 @@ func TestAnExceptionFromBeforeThePoliciesIsNotApproved(t *testing.T) {
 }
 
 // Both policies must contain the same expressions: one sets the stamps, the other checks them.
-func TestTheTwoPoliciesOfStampsAgree(t *testing.T) {
+func TestStampPoliciesAgree(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "policies", "exception_stamp.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -160,7 +160,7 @@ func (w *world) free(spec string) {
 	})
 }
 
-func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
+func TestExceptionsOfGateDoNotOverlap(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
@@ -193,7 +193,7 @@ func TestExceptionsOfAGateDoNotOverlap(t *testing.T) {
 }
 
 // The exception that only closes is created first, and the others overlap with it.
-func TestAnExceptionThatOnlyClosesIsInNobodysWay(t *testing.T) {
+func TestClosingExceptionBlocksNoOther(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.createException(ona, "shut", strings.Replace(lasting("10T00", "20T00"), "{", `{"default":"closed",`, 1), nil)
@@ -204,7 +204,7 @@ func TestAnExceptionThatOnlyClosesIsInNobodysWay(t *testing.T) {
 	w.refused(ona, "overlaps with gate exception "+w.Namespace+"/second", "patch", "gtex", "shut", "--type=merge", "-p", `{"spec":{"default":"opened"}}`)
 }
 
-func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
+func TestChangedExceptionMustNotOverlap(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
@@ -230,7 +230,7 @@ func TestAnExceptionThatIsChangedMustNotOverlapAnother(t *testing.T) {
 	w.allowed(ona, patch("first", `{"validFrom":"2099-01-09T00:00:00Z","validUntil":"2099-01-25T00:00:00Z"}`)...)
 }
 
-func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
+func TestExpiredOrDeletedExceptionBlocksNoOther(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.createException(ona, "first", lasting("10T00", "20T00"), nil)
@@ -270,7 +270,7 @@ func TestWhatIsOverOrUnderDeletionIsInNobodysWay(t *testing.T) {
 }
 
 // The policy does not wait until the controller has reconciled.
-func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
+func TestEditedExpiredExceptionBlocksImmediately(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.createException(ona, "first", `{"validFrom":"2020-01-01T00:00:00Z","validUntil":"2020-01-02T00:00:00Z"}`, nil)
@@ -288,7 +288,7 @@ func TestWhatWasExpiredAndIsEditedIsInTheWayAtOnce(t *testing.T) {
 }
 
 // An exception with this label would not prevent another one.
-func TestOnlyTheControllerLabelsAnExceptionAsExpired(t *testing.T) {
+func TestOnlyControllerLabelsExpiredExceptions(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	expired := `"metadata":{"labels":{"` + v1alpha1.ExpiredLabel + `":"true"}}`
@@ -308,7 +308,7 @@ func TestOnlyTheControllerLabelsAnExceptionAsExpired(t *testing.T) {
 }
 
 // If two exceptions overlap anyway, for example because they are older than the policy, users and the controller can still label them.
-func TestAPairThatOverlapsIsJudgedOnlyWhenASpecIsWritten(t *testing.T) {
+func TestOverlapIsCheckedOnlyOnSpecWrites(t *testing.T) {
 	w := newWorld(t)
 	ona := w.as("ona", exceptionEditor, viewer)
 	w.overlapping(ona, "first", "second")

@@ -131,7 +131,7 @@ func (r *git) settled(g *v1alpha1.Gate) {
 	r.is("the gate after kustomize-controller", r.get(g).ObjectMeta, before)
 }
 
-func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
+func TestFluxStripsRequestAndStampOnce(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	r.commit(nil)
 	r.synced()
@@ -172,7 +172,7 @@ func TestFluxStripsARequestAndItsStampWithoutTheVerbAndThenRests(t *testing.T) {
 	r.stamped(g, openBy, "alice")
 }
 
-func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
+func TestRequestInGitNeedsVerbOfApplier(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	r.commit(nil)
 	r.synced()
@@ -192,7 +192,7 @@ func TestARequestInGitNeedsTheVerbOfWhoAppliesIt(t *testing.T) {
 	r.stamped(g, openBy, r.tenant)
 }
 
-func TestAnExceptionInGitIsApprovedOutsideOfIt(t *testing.T) {
+func TestExceptionInGitIsApprovedInCluster(t *testing.T) {
 	r := newGit(t, exceptionEditor, viewer)
 	g := r.guarded(1)
 	alice := r.as("alice", exceptionApprover)

@@ -52,7 +52,7 @@ func onPinned(patch string) []string {
 	return []string{"patch", "gitrepository", "apps-gated", "--type=merge", "-p", patch}
 }
 
-func TestAttacksOnAPinnedSource(t *testing.T) {
+func TestAttacksOnPinnedSource(t *testing.T) {
 	w := newWorld(t)
 	pinned := w.gated()
 	version := pinned.GetResourceVersion()
@@ -87,7 +87,7 @@ func TestAttacksOnAPinnedSource(t *testing.T) {
 	w.is("the version of the pinned source", w.isPinned("a").GetResourceVersion(), version)
 }
 
-func TestNobodyTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
+func TestSourceCannotTakeNameOfPin(t *testing.T) {
 	w := newWorld(t)
 	mallory := w.writer("mallory", sourceEditor, viewer)
 	take := func(name string) {
@@ -115,7 +115,7 @@ func TestNobodyTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w.allowed(mallory, "create", "-f", oci) // the pinned source has another kind
 }
 
-func TestWhoDeletesAPinnedSourceDoesNotCreateItAgain(t *testing.T) {
+func TestDeletedPinnedSourceCannotBeRecreated(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
 	mallory := w.writer("mallory", sourceEditor, viewer)
@@ -136,7 +136,7 @@ func TestWhoDeletesAPinnedSourceDoesNotCreateItAgain(t *testing.T) {
 	})
 }
 
-func TestFluxAndPeopleDoWithAPinnedSourceWhatChoosesNoRevision(t *testing.T) {
+func TestPinnedSourceFieldsWithoutRevisionAreWritable(t *testing.T) {
 	w := newWorld(t)
 	pinned := w.gated()
 	mallory := w.writer("mallory", viewer)
@@ -163,7 +163,7 @@ func TestFluxAndPeopleDoWithAPinnedSourceWhatChoosesNoRevision(t *testing.T) {
 
 // In an emergency, a user who may choose revisions may write the pinned source. The controller restores the source unless the GatedSource
 // selects the same revision.
-func TestWhoMayApproveWritesAPinnedSource(t *testing.T) {
+func TestApproverMayWritePinnedSource(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
 	alice := w.writer("alice", sourceApprover)
@@ -173,7 +173,7 @@ func TestWhoMayApproveWritesAPinnedSource(t *testing.T) {
 	}
 }
 
-func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
+func TestOtherGatedSourceCannotTakeNameOfPin(t *testing.T) {
 	w := newWorld(t)
 	mallory, alice := w.writer("mallory", sourceEditor, viewer), w.as("alice", sourceEditor, sourceApprover)
 	w.pushed(commit("a"))
@@ -200,7 +200,7 @@ func TestNoOtherGatedSourceTakesThePlaceOfWhatIsToBePinned(t *testing.T) {
 	w.allowed(mallory, "annotate", "gtsrc", "apps", "example.org/note=reviewed") // the GatedSource that pins it may be edited
 }
 
-func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
+func TestDeletionOfGatedSourceNeedsVerbApprove(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
 	ref := v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}
@@ -234,7 +234,7 @@ func TestDeletionOfAGatedSourceNeedsTheVerbApprove(t *testing.T) {
 	})
 }
 
-func TestOnlySourceControllerSaysWhatAPinnedSourceHas(t *testing.T) {
+func TestOnlySourceControllerWritesStatusOfPinnedSource(t *testing.T) {
 	w := newWorld(t)
 	w.gated()
 	const status = "gitrepositories/status.source.toolkit.fluxcd.io"

@@ -98,7 +98,7 @@ func approveAs(value string, more ...string) []string {
 	return append([]string{"annotate", "gtsrc", "apps", approveAt + "=" + value}, more...)
 }
 
-func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
+func TestRevisionApprovalHasNameOfApprover(t *testing.T) {
 	w := newWorld(t)
 	alice, bob := w.as("alice", sourceApprover), w.as("bob", sourceApprover)
 	g := w.following("a", "b")
@@ -139,7 +139,7 @@ func TestAnApprovalOfARevisionHasTheNameOfWhoGaveIt(t *testing.T) {
 	})
 }
 
-func TestAttacksOnARevision(t *testing.T) {
+func TestAttacksOnRevision(t *testing.T) {
 	w := newWorld(t)
 	people := map[string]*person{
 		"edith": w.as("edith", sourceEditor, viewer), "alice": w.as("alice", sourceApprover), "vera": w.as("vera", viewer), "both": w.as("both", sourceEditor, sourceApprover),
@@ -225,7 +225,7 @@ func TestAttacksOnARevision(t *testing.T) {
 }
 
 // During a freeze, the fields that select the Gates determine the next revision.
-func TestWhoMayEditTakesNoGatedSourceOutOfItsGates(t *testing.T) {
+func TestEditorCannotRemoveGatedSourceFromGates(t *testing.T) {
 	w := newWorld(t)
 	edith, both := w.as("edith", sourceEditor, viewer), w.as("both", sourceEditor, sourceApprover)
 	w.allowed(edith, "create", "-f", strings.Replace(gatedFile("apps", "", map[string]string{v1alpha1.GatesAnnotation: "production"}), `"metadata":{`, `"metadata":{"labels":{"tier":"production"},`, 1))
@@ -243,7 +243,7 @@ func TestWhoMayEditTakesNoGatedSourceOutOfItsGates(t *testing.T) {
 	}
 }
 
-func TestWhoMayEditCreatesAndChangesWhatChoosesNoRevision(t *testing.T) {
+func TestEditorMayChangeFieldsWithoutRevision(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", sourceEditor, viewer)
 	manifest := gatedFile("apps", "", nil)

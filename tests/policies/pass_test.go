@@ -52,7 +52,7 @@ func (w *world) annotationOf(app *unstructured.Unstructured, name string) string
 	return app.GetAnnotations()[name]
 }
 
-func TestAPassNeedsTheVerbOpenOnEachGateThatHolds(t *testing.T) {
+func TestPassNeedsVerbOpenOnEachHoldingGate(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp("production", "freeze")
 	mallory := w.as("mallory", "gate-viewer")
@@ -93,7 +93,7 @@ func TestAPassNeedsTheVerbOpenOnEachGateThatHolds(t *testing.T) {
 }
 
 // A pass needs a hold. A manifest would request it again each time that it is applied.
-func TestAPassIsAskedForByHandAndOfWhatIsHeld(t *testing.T) {
+func TestPassIsRequestedManuallyForHeldTargets(t *testing.T) {
 	w := newWorld(t)
 	app := w.heldApp("production")
 	free := w.Kustomization("free")
@@ -117,7 +117,7 @@ func TestAPassIsAskedForByHandAndOfWhatIsHeld(t *testing.T) {
 }
 
 // A policy must handle many Gates, and cannot check a permission for each of them.
-func TestAPassOfWhatManyGatesHold(t *testing.T) {
+func TestPassOfTargetHeldByManyGates(t *testing.T) {
 	w := newWorld(t)
 	var names []string
 	for i := range 9 {
@@ -171,7 +171,7 @@ func (w *world) expectPassRefused(app *unstructured.Unstructured, h *harness.His
 // onApp refers to the app of these tests.
 var onApp = v1alpha1.TargetReference{Kind: "Kustomization", Name: "app"}
 
-func TestAPassThatListsForgedGatesIsRefused(t *testing.T) {
+func TestPassWithForgedGatesIsRefused(t *testing.T) {
 	w := newWorld(t)
 	app, mallory := w.heldApp("freeze"), w.attacker()
 	w.gate("production")
@@ -188,9 +188,9 @@ func TestAPassThatListsForgedGatesIsRefused(t *testing.T) {
 	w.is("the list without a request", w.annotationOf(app, passAt)+w.annotationOf(app, passGates), "")
 }
 
-func TestAPassDoesNotPassAGateWhoseNameFoundNoRoom(t *testing.T) { fills(t) }
+func TestPassDoesNotCoverOmittedGateName(t *testing.T) { fills(t) }
 
-func TestAPassDoesNotPassAGateWhoseNameFoundNoRoomWithTheLock(t *testing.T) {
+func TestPassWithLockDoesNotCoverOmittedGateName(t *testing.T) {
 	w := newWorld(t)
 	w.Must(cluster.InstallComponent(w.Context(), "lock"))
 	t.Cleanup(func() {
@@ -233,7 +233,7 @@ func fills(t *testing.T) {
 }
 
 // The name of the Gate is not on the object yet, and the time of the request is later than the close.
-func TestAPassDoesNotPassAGateThatClosesAfterwards(t *testing.T) {
+func TestPassDoesNotCoverGateClosingLater(t *testing.T) {
 	w := newWorld(t)
 	app, mallory := w.heldApp("production"), w.attacker()
 	freeze := w.Gate("freeze", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{onApp}})
@@ -247,7 +247,7 @@ func TestAPassDoesNotPassAGateThatClosesAfterwards(t *testing.T) {
 }
 
 // The attacker writes as the field manager of the controller, and forges the name of a Gate that was closed before the pass began.
-func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
+func TestGateJoiningPassEndsIt(t *testing.T) {
 	w := newWorld(t)
 	app, mallory := w.heldApp("production"), w.attacker()
 	freeze := w.gate("freeze")
@@ -277,8 +277,8 @@ func TestAGateThatJoinsAPassEndsIt(t *testing.T) {
 	}
 }
 
-// TestARequestForAPassCountsOnce makes a user who may only patch apply the record of an ended pass, and then the hold of the controller.
-func TestARequestForAPassCountsOnce(t *testing.T) {
+// TestPassRequestCountsOnce makes a user who may only patch apply the record of an ended pass, and then the hold of the controller.
+func TestPassRequestCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	app, olga := w.heldApp("production"), w.attacker() // may open production
 	mallory := w.as("malice", "gate-viewer")           // may only patch

@@ -61,7 +61,7 @@ func withActionExpr(expression string) string {
 	return string(content)
 }
 
-func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
+func TestReceiverCreationNeedsVerbs(t *testing.T) {
 	w := newWorld(t)
 	rita := w.as("rita", receiverEditor, receiverViewer, editor, viewer)
 	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
@@ -108,7 +108,7 @@ func TestNobodyCreatesAReceiverWithoutTheVerbs(t *testing.T) {
 }
 
 // Two checks for each of ten Gates are the maximum cost of the policy.
-func TestWhoMayOpenAndCloseCreatesAReceiverForTenGates(t *testing.T) {
+func TestOpenerAndCloserMayCreateReceiverForTenGates(t *testing.T) {
 	w := newWorld(t)
 	tina := w.as("tina", receiverEditor, receiverViewer, w.role([]string{"open", "close"}, []string{"gates"}, namesOfTen()...))
 	olga := w.as("olga", receiverEditor, receiverViewer, w.role([]string{"open"}, []string{"gates"}))
@@ -125,7 +125,7 @@ func TestWhoMayOpenAndCloseCreatesAReceiverForTenGates(t *testing.T) {
 	w.refused(tina, "Duplicate value", "create", "-f", receiverFile("twice", `{"gateRefs":[{"name":"production"},{"name":"production"}]}`))
 }
 
-func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
+func TestReceiverChangeNeedsVerbs(t *testing.T) {
 	w := newWorld(t)
 	clara := w.clusterAdmin()
 	rita := w.as("rita", receiverEditor, receiverViewer, editor, viewer, w.role([]string{"close"}, []string{"gates"}))
@@ -155,7 +155,7 @@ func TestNobodyChangesAReceiverWithoutTheVerbs(t *testing.T) {
 }
 
 // The user needs the verbs for the actions that the receiver can take after the change.
-func TestWhoMayOnlyCloseHasReceiversThatClose(t *testing.T) {
+func TestCloserMayCreateClosingReceivers(t *testing.T) {
 	w := newWorld(t)
 	clara := w.clusterAdmin()
 	carl := w.as("carl", receiverEditor, receiverViewer, w.role([]string{"close"}, []string{"gates"}))
@@ -179,7 +179,7 @@ func TestWhoMayOnlyCloseHasReceiversThatClose(t *testing.T) {
 	w.refused(carl, "may not change the spec of a receiver that opens gate", "patch", "gatereceiver", "opens", "--type=merge", "-p", `{"spec":{"action":"open"}}`)
 }
 
-func TestTheMetadataOfAReceiverIsFree(t *testing.T) {
+func TestReceiverMetadataIsWritable(t *testing.T) {
 	w := newWorld(t)
 	rita := w.as("rita", receiverEditor, receiverViewer)
 	w.allowed(w.clusterAdmin(), "create", "-f", receiverFile("ci", ""))
@@ -191,7 +191,7 @@ func TestTheMetadataOfAReceiverIsFree(t *testing.T) {
 }
 
 // Git cannot remove a field that another manager owns, too: here a Gate in the list.
-func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
+func TestOwnershipOfReceiverSpecNeedsVerbs(t *testing.T) {
 	w := newWorld(t)
 	flux := w.as("flux", receiverEditor, receiverViewer, opener)
 	rita := w.as("rita", receiverEditor, receiverViewer, editor)
@@ -220,7 +220,7 @@ func TestNobodyOwnsTheSpecOfAReceiverWithoutTheVerbs(t *testing.T) {
 }
 
 // Users paste the path into the settings of a sender, next to the token.
-func TestNobodyButTheControllerWritesTheStatusOfAReceiver(t *testing.T) {
+func TestOnlyControllerWritesReceiverStatus(t *testing.T) {
 	w := newWorld(t)
 	clara := w.clusterAdmin()
 	stan := w.as("stan", w.role([]string{"get", "patch", "update"}, []string{"gatereceivers", "gatereceivers/status"}))
@@ -255,7 +255,7 @@ func (w *world) received(g *v1alpha1.Gate, more ...string) {
 }
 
 // Without the digests, a user could replay a webhook.
-func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
+func TestOnlyControllerWritesAcceptedWebhooks(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
@@ -302,7 +302,7 @@ func TestNobodyButTheControllerWritesWhatWebhooksWereTaken(t *testing.T) {
 }
 
 // A close request of a person must not look like that of a webhook, because any webhook can end those.
-func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
+func TestOnlyControllerAttributesRequestsToWebhooks(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	const received, opened = v1alpha1.CloseReceivedAnnotation, v1alpha1.OpenReceivedAnnotation
@@ -326,7 +326,7 @@ func TestNobodyButTheControllerSaysThatAWebhookMadeARequest(t *testing.T) {
 	check()
 }
 
-func TestAReceiverInGitNeedsTheVerbsOfWhoAppliesIt(t *testing.T) {
+func TestReceiverInGitNeedsVerbsOfApplier(t *testing.T) {
 	r := newGit(t, receiverEditor, receiverViewer, editor, viewer)
 	commit := func(spec string) {
 		r.Helper()

@@ -35,7 +35,7 @@ func (w *world) verbsOn(name string) (map[string][]string, error) {
 	return verbs, nil
 }
 
-func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
+func TestDocumentedRolesAreShipped(t *testing.T) {
 	w := newWorld(t)
 	look, edit := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "patch", "update"}
 	for name, want := range map[string]map[string][]string{
@@ -60,7 +60,7 @@ func TestTheRolesAreThoseThatAreDocumented(t *testing.T) {
 }
 
 // The real controller aggregates the roles.
-func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t *testing.T) {
+func TestBuiltInRolesViewAndEditButDoNotOpenOrApprove(t *testing.T) {
 	w := newWorld(t)
 	manager, err := cluster.StartControllerManager(w.Context(), "clusterrole-aggregation-controller")
 	w.Must(err)
@@ -101,7 +101,7 @@ func TestTheBuiltInRolesSeeAndEditGatesAndExceptionsButDoNotOpenOrApproveThem(t 
 	w.decided(g, metav1.ConditionFalse)
 }
 
-func TestAnOpenerOpensAndClosesInTheirName(t *testing.T) {
+func TestOpenerOpensAndClosesInOwnName(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice := w.as("alice", opener)
@@ -141,7 +141,7 @@ func (w *world) mayNotEdit(p *person, what, object, spec string) {
 	refused("finalizers", merge+`{"metadata":{"finalizers":null}}`, `patch `+object+` --type=json -p [{"op":"add","path":"/metadata/finalizers/-","value":"example.com/stay"}]`)
 }
 
-func TestAnOpenerChangesNothingElse(t *testing.T) {
+func TestOpenerChangesNothingElse(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice := w.as("alice", opener)
@@ -169,7 +169,7 @@ func TestAnOpenerChangesNothingElse(t *testing.T) {
 }
 
 // Otherwise a request that the controller has not observed yet could be withdrawn.
-func TestWhoMayOnlyOpenCannotWithdrawARequestToClose(t *testing.T) {
+func TestOpenerCannotWithdrawClose(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
@@ -185,7 +185,7 @@ func TestWhoMayOnlyOpenCannotWithdrawARequestToClose(t *testing.T) {
 	w.stamped(g, closeBy, "")
 }
 
-func TestAnEditorEditsAndDeletes(t *testing.T) {
+func TestEditorEditsAndDeletes(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", editor, viewer)
 	for _, command := range []string{
@@ -200,7 +200,7 @@ func TestAnEditorEditsAndDeletes(t *testing.T) {
 	}
 }
 
-func TestAClusterAdminDoesItAll(t *testing.T) {
+func TestClusterAdminMayDoEverything(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	clara := w.clusterAdmin()
@@ -215,7 +215,7 @@ func TestAClusterAdminDoesItAll(t *testing.T) {
 }
 
 // The controller may only write the finalizer.
-func TestTheControllerEditsFinalizersOnly(t *testing.T) {
+func TestControllerEditsOnlyFinalizers(t *testing.T) {
 	w := newWorld(t)
 	w.gate("production")
 	w.allowed(admin, "annotate gate production owner=team-a")
@@ -283,7 +283,7 @@ func (k governed) live(w *world) *unstructured.Unstructured {
 }
 
 // Git cannot remove a field that another manager owns, too.
-func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
+func TestPatcherOwnsNoSpecFields(t *testing.T) {
 	for _, k := range bothKinds {
 		t.Run(k.kind, func(t *testing.T) {
 			w := newWorld(t)
@@ -321,7 +321,7 @@ func TestWhoMayOnlyPatchOwnsNothingOfTheSpec(t *testing.T) {
 }
 
 // A user who may patch can annotate an object, regardless of how it was created.
-func TestWhoMayPatchAnnotatesWhoeverOwnsTheSpec(t *testing.T) {
+func TestPatcherMayAnnotateReceiver(t *testing.T) {
 	for _, k := range bothKinds {
 		t.Run(k.kind, func(t *testing.T) {
 			w := newWorld(t)

@@ -28,7 +28,7 @@ func (w *world) requested(g *v1alpha1.Gate, by, message string, source string) {
 	w.is("the latest request", []any{last.RequestedBy, last.Message, last.Source}, []any{by, message, source})
 }
 
-func TestAForgedRequestedByIsOverwritten(t *testing.T) {
+func TestForgedRequestedByIsOverwritten(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice := w.as("alice", opener)
@@ -58,7 +58,7 @@ func TestAForgedRequestedByIsOverwritten(t *testing.T) {
 }
 
 // The next request must not repeat the reason of the last one.
-func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
+func TestReasonOfOtherRequesterIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, bob, edith := w.as("alice", opener), w.as("bob", opener), w.as("edith", editor, viewer)
@@ -78,7 +78,7 @@ func TestTheReasonOfSomebodyElseIsRemoved(t *testing.T) {
 	}
 }
 
-func TestARequestedByWithoutARequestIsRemoved(t *testing.T) {
+func TestRequestedByWithoutRequestIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	edith := w.as("edith", editor, viewer)
 	w.allowed(edith, "create", "-f", gateFile("production", map[string]string{openBy: "bob", closeBy: "bob", "a": "b"}))
@@ -88,7 +88,7 @@ func TestARequestedByWithoutARequestIsRemoved(t *testing.T) {
 	w.is("annotations", w.ReadGate("production").Annotations, map[string]string{"a": "b"})
 }
 
-func TestTheFirstWhoRequestsStaysUntilTheRequestChanges(t *testing.T) {
+func TestFirstRequesterStaysUntilRequestChanges(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, bob := w.as("alice", opener), w.as("bob", opener)
@@ -113,7 +113,7 @@ func TestTheFirstWhoRequestsStaysUntilTheRequestChanges(t *testing.T) {
 	w.stamped(g, openBy, "")
 }
 
-func TestAGateThatIsBornWithARequestIsStamped(t *testing.T) {
+func TestGateCreatedWithRequestIsStamped(t *testing.T) {
 	w := newWorld(t)
 	vera := w.as("vera", editor, opener)
 	request := map[string]string{openAt: now(), openBy: "alice"}
@@ -129,7 +129,7 @@ func TestAGateThatIsBornWithARequestIsStamped(t *testing.T) {
 	w.decided(g, metav1.ConditionTrue)
 }
 
-func TestTheControllerNamesForWhomItAsks(t *testing.T) {
+func TestControllerNamesRequester(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	account := w.as(controllerName)
@@ -158,7 +158,7 @@ func TestTheControllerNamesForWhomItAsks(t *testing.T) {
 }
 
 // If a user claims to be a webhook, the user's own name is recorded.
-func TestNobodyPassesForAReceiver(t *testing.T) {
+func TestRequesterCannotImpersonateReceiver(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	ours := "GateReceiver " + w.Namespace + "/ci"
@@ -174,7 +174,7 @@ func TestNobodyPassesForAReceiver(t *testing.T) {
 	w.refused(w.as("edith", editor, viewer), "user edith may not open gate", "annotate --overwrite gate production "+openAt+"=NOW")
 }
 
-func TestWhoImpersonatesCanDoWhatTheOtherCan(t *testing.T) {
+func TestImpersonatorHasRightsOfUser(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	w.as("alice", opener)
@@ -216,7 +216,7 @@ func (w *world) hasLines(g *v1alpha1.Gate, want ...string) {
 
 // While the controller is down, the annotation can contain only one request. Without the lines, the first of two closes would be lost, and
 // the Gate would open at the end of the second, shorter one.
-func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T) {
+func TestReplacedCloseCountsAfterDowntime(t *testing.T) {
 	w := newWorld(t)
 	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
 	w.decided(g, metav1.ConditionTrue)
@@ -253,7 +253,7 @@ func TestACloseThatAnotherOneReplacesWhileTheControllerIsAwayCounts(t *testing.T
 	start()
 }
 
-func TestAdmissionRecordsWhatIsReplacedOrRemovedBeforeItIsHandled(t *testing.T) {
+func TestAdmissionRecordsReplacedUnhandledRequests(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
@@ -275,7 +275,7 @@ func TestAdmissionRecordsWhatIsReplacedOrRemovedBeforeItIsHandled(t *testing.T) 
 	}
 }
 
-func TestARequestThatWasHandledIsNotRecordedWhenItIsReplaced(t *testing.T) {
+func TestHandledRequestIsNotRecordedOnReplacement(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	alice, edith := w.as("alice", opener), w.as("edith", editor, viewer)
@@ -287,7 +287,7 @@ func TestARequestThatWasHandledIsNotRecordedWhenItIsReplaced(t *testing.T) {
 	w.hasLines(g)
 }
 
-func TestThereIsRoomForSomeUnhandledRequestsOfEachUser(t *testing.T) {
+func TestUnhandledRequestsAreBoundedPerUser(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	edith := w.as("edith", editor, viewer)
@@ -318,7 +318,7 @@ func TestThereIsRoomForSomeUnhandledRequestsOfEachUser(t *testing.T) {
 }
 
 // Flux strips the annotations of kubectl at its next reconciliation, perhaps before the controller has observed a close.
-func TestFluxStripsAnUnhandledCloseWhichCountsAllTheSame(t *testing.T) {
+func TestCloseStrippedByFluxCounts(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	spec := `{"default":"opened","window":"10s","interval":"1m"}`
 	r.commitManifest(holdFile("production", spec))

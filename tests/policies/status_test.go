@@ -29,7 +29,7 @@ func statusFile(name, spec string) string {
 	return `{"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"Gate","metadata":{"name":"` + name + `"},` + spec + `"status":` + forgedStatus() + `}`
 }
 
-func TestNobodyButTheControllerWritesTheStatus(t *testing.T) {
+func TestOnlyControllerWritesStatus(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	stan := w.as("stan", w.role([]string{"get", "patch", "update"}, []string{"gates", "gates/status"}))
@@ -52,7 +52,7 @@ func TestNobodyButTheControllerWritesTheStatus(t *testing.T) {
 	w.decided(g, metav1.ConditionFalse)
 }
 
-func TestAStatusSmuggledWithASpecOpensNothing(t *testing.T) {
+func TestStatusInSpecWriteOpensNothing(t *testing.T) {
 	w := newWorld(t)
 	g := w.gate("production")
 	edith := w.as("edith", editor, viewer)
@@ -90,7 +90,7 @@ func (w *world) clusterAdmin() *person {
 }
 
 // Calendar clients subscribe to the path.
-func TestWhoEditsCalendarsWritesThemAndNotWhereTheyAre(t *testing.T) {
+func TestCalendarEditorCannotWriteStatus(t *testing.T) {
 	w := newWorld(t)
 	cora := w.as("cora", calendarEditor, calendarViewer)
 	vic := w.as("vic", viewer, opener)

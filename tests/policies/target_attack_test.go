@@ -17,7 +17,7 @@ import (
 // own is a Gate with one Kustomization of its namespace.
 const own = `{"targets":[{"kind":"Kustomization","name":"apps"}]}`
 
-func TestNobodyCreatesAGateThatHoldsWhatTheyMayNotPatch(t *testing.T) {
+func TestGateCreationNeedsPatchOnTargets(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	bob := w.as("bob", editor, viewer)
 	kinds, resources := kindsAndResources()
@@ -55,7 +55,7 @@ func TestNobodyCreatesAGateThatHoldsWhatTheyMayNotPatch(t *testing.T) {
 	w.refused(w.as("victor", viewer), `cannot create resource "gates"`, "create", "--validate=false", "-f", holdFile("freeze", own))
 }
 
-func TestNothingBesidesTheVerbOnTheKindInTheNamespaceLetsHold(t *testing.T) {
+func TestOnlyVerbOnKindInNamespaceAllowsHold(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	create := []string{"create", "--dry-run=server", "-f", holdFile("freeze", own)}
 	for user, may := range map[string]func(string){
@@ -81,7 +81,7 @@ func TestNothingBesidesTheVerbOnTheKindInTheNamespaceLetsHold(t *testing.T) {
 	}
 }
 
-func TestNoEditAddsATargetWithoutTheVerb(t *testing.T) {
+func TestAddedTargetNeedsVerb(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	bob, carla := w.as("bob", editor, viewer), w.as("carla", editor, viewer)
 	w.mayOn("carla", "patch", apps)
@@ -124,7 +124,7 @@ func TestNoEditAddsATargetWithoutTheVerb(t *testing.T) {
 }
 
 // A person with fewer permissions than the author of the targets can still edit other fields and remove targets.
-func TestWhoMayNotPatchTheTargetsEditsTheRestAndTakesThemOut(t *testing.T) {
+func TestEditorWithoutPatchMayRemoveTargets(t *testing.T) {
 	w := newWorld(t)
 	bob := w.as("bob", editor, viewer)
 	targets := []string{`{"kind":"Kustomization","name":"apps"}`, `{"kind":"HelmRelease","name":"*","namespace":"shop"}`, `{"kind":"Kustomization","name":"*","matchLabels":{"a":"b","c":"d"}}`}
@@ -154,7 +154,7 @@ func TestWhoMayNotPatchTheTargetsEditsTheRestAndTakesThemOut(t *testing.T) {
 	w.Must(bob.Client.DeleteAllOf(w.Context(), &v1alpha1.Gate{}, client.InNamespace(w.Namespace)))
 }
 
-func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
+func TestWatchedObjectsNeedGet(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	bob, carla := w.as("bob", editor, viewer), w.as("carla", editor, viewer)
 	w.mayOn("bob", "patch", apps)
@@ -184,7 +184,7 @@ func TestNobodyWatchesWhatTheyMayNotGet(t *testing.T) {
 }
 
 // A tenant may patch in the tenant's own namespace, and must not hold objects of others.
-func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
+func TestTenantIsLimitedToNamespace(t *testing.T) {
 	w := newWorld(t)
 	tenant, platform := w.as("tina", editor, viewer), w.as("pia", editor, viewer)
 	w.mayOn("tina", "patch", apps, releases)
@@ -225,7 +225,7 @@ func TestATenantDoesNotReachFurtherThanTheirNamespace(t *testing.T) {
 }
 
 // A person who may patch in all namespaces needs no verb in any of them.
-func TestWhoMayHoldInAllNamespacesHoldsOfEachKindThatTheyMayPatch(t *testing.T) {
+func TestClusterWideHoldNeedsPatchPerKind(t *testing.T) {
 	w := newWorld(t)
 	pia := w.as("petra", editor, viewer)
 	w.bind("petra", true, "patch", nil, apps)
@@ -236,7 +236,7 @@ func TestWhoMayHoldInAllNamespacesHoldsOfEachKindThatTheyMayPatch(t *testing.T) 
 
 // From one namespace, even a user who may patch objects in another, and so passes the policy, cannot hold them: the controller would do so
 // with its own permissions.
-func TestWhoMayEditOneNamespaceHoldsNothingInAnother(t *testing.T) {
+func TestEditorHoldsNothingInOtherNamespaces(t *testing.T) {
 	w, platform := newWorld(t), newWorld(t)
 	held := platform.Kustomization("apps")
 	platform.Create(held)

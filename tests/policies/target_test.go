@@ -126,7 +126,7 @@ func (w *world) expensive(letter string) (targets []v1alpha1.TargetReference, wa
 	return targets, watch
 }
 
-func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
+func TestPolicyEvaluatesLargestGate(t *testing.T) {
 	w, shop := newWorld(t), newWorld(t)
 	targets, watch := w.expensive("a")
 	kinds, resources := kindsAndResources()
@@ -168,7 +168,7 @@ func TestThePolicyAffordsAllThatAGateMayHave(t *testing.T) {
 	}
 }
 
-func TestAFleetOfNamespacesNeedsTheVerbInAllOfThem(t *testing.T) {
+func TestGateForAllNamespacesNeedsClusterWideVerb(t *testing.T) {
 	w := newWorld(t)
 	fleet := func(n int, kind string) (targets []v1alpha1.TargetReference) {
 		for i := range n {
@@ -193,7 +193,7 @@ func TestAFleetOfNamespacesNeedsTheVerbInAllOfThem(t *testing.T) {
 	w.allowed(w.clusterAdmin(), "create", "-f", holdFile("fleet", spec(append(fleet(128, "Kustomization"), fleet(128, "HelmRelease")...))))
 }
 
-func TestAGateInGitHoldsWhatWhoAppliesItMayPatch(t *testing.T) {
+func TestGateInGitHoldsObjectsThatApplierMayPatch(t *testing.T) {
 	r := newGit(t, editor, viewer)
 	commit := func(spec string) { r.commitManifest(holdFile("production", spec)) }
 	commit(`{"targets":[{"kind":"Kustomization","name":"apps"}]}`)

@@ -21,7 +21,7 @@ type apiPage struct {
 
 var unescaped = strings.NewReplacer(`\|`, "|", `\*`, "*", `\_`, "_")
 
-func TestThePageOfTheAPIHasAllFieldsWithDefaultsAndBounds(t *testing.T) {
+func TestAPIPageHasAllFieldsWithDefaultsAndBounds(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "docs", "reference", "api.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func badge(right string) string {
 		"  <g fill=\"#fff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\">\n" + text(0, l, left) + text(l, r, right) + "  </g>\n</svg>\n"
 }
 
-func TestTheBadgeSaysWhatWasRun(t *testing.T) {
+func TestBadgeReportsLastRun(t *testing.T) {
 	page := strings.Join(linesOf(t, "docs/reference/versions.md"), "\n")
 	var parts []string
 	for _, name := range []string{"Kubernetes", "Flux", "cert-manager"} {

@@ -103,7 +103,7 @@ func functionFields(file *ast.File, fields map[string]bool) {
 	})
 }
 
-func TestNoFunctionIsCalledUnderALock(t *testing.T) {
+func TestNoCallbackUnderLock(t *testing.T) {
 	files, fields := map[string]*ast.File{}, map[string]map[string]bool{}
 	for _, folder := range []string{"cmd", "controllers", "internal", "receivers"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
@@ -141,7 +141,7 @@ func TestNoFunctionIsCalledUnderALock(t *testing.T) {
 	}
 }
 
-func TestLockedCallsAreFound(t *testing.T) {
+func TestLockedCallsAreDetected(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", `package p
 type table struct { mu sync.Mutex; added func() }
 func (t *table) deferred(do func()) { t.mu.Lock(); defer t.mu.Unlock(); do(); t.added() }

@@ -38,7 +38,7 @@ func definitions(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinit
 }
 
 // kustomize-controller must not replace variables such as ${name} in the descriptions.
-func TestDefinitionsAreNotSubstituted(t *testing.T) {
+func TestCRDsAreNotSubstituted(t *testing.T) {
 	for kind, crd := range definitions(t) {
 		if got := crd.Annotations["kustomize.toolkit.fluxcd.io/substitute"]; got != "disabled" {
 			t.Errorf("%s: the annotation is %q", kind, got)
@@ -46,7 +46,7 @@ func TestDefinitionsAreNotSubstituted(t *testing.T) {
 	}
 }
 
-func TestKindsWithSuspendHaveTheColumnSuspended(t *testing.T) {
+func TestKindsWithSuspendHaveSuspendedColumn(t *testing.T) {
 	for kind, crd := range definitions(t) {
 		for _, version := range crd.Spec.Versions {
 			_, suspends := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["suspend"]

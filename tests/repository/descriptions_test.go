@@ -15,8 +15,8 @@ import (
 // that every other line would have one word.
 const explainWidth = 76
 
-// TestEveryFieldIsDescribed checks the output of kubectl explain, and the messages of rules.
-func TestEveryFieldIsDescribed(t *testing.T) {
+// TestAllFieldsAreDescribed checks the output of kubectl explain, and the messages of rules.
+func TestAllFieldsAreDescribed(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%q, %v", files, err)

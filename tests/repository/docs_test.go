@@ -28,7 +28,7 @@ func linesOf(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 }
 
-func TestTheHomeOfTheDocsListsEachPage(t *testing.T) {
+func TestDocsIndexListsAllPages(t *testing.T) {
 	home := pagesOf(t)["docs/README.md"]
 	for _, page := range docsOf(t) {
 		if !strings.Contains(home, "("+page+")") {

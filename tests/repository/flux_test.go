@@ -15,7 +15,7 @@ import (
 // ofFluxAPI matches a literal that names an API group of Flux, and nothing that users read. Groups of this project are not matched.
 var ofFluxAPI = regexp.MustCompile(`^(?:(?:source|kustomize|helm|image|notification|event)?\.toolkit|reconcile)\.fluxcd\.io\S*$`)
 
-func TestNamesOfTheAPIOfFluxComeFromItsModules(t *testing.T) {
+func TestFluxAPINamesComeFromItsModules(t *testing.T) {
 	checked := 0
 	for _, folder := range []string{"internal", "controllers", "receivers", "cmd", "main.go"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {

@@ -23,8 +23,8 @@ type compiledPackage struct {
 	DepOnly                 bool
 }
 
-// TestOnlyTheGatePackageWritesGateStatus checks that all other packages take the status of a Gate as a value.
-func TestOnlyTheGatePackageWritesGateStatus(t *testing.T) {
+// TestOnlyGatePackageWritesGateStatus checks that all other packages take the status of a Gate as a value.
+func TestOnlyGatePackageWritesGateStatus(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Imports,DepOnly", "./...")
 	cmd.Dir = root
 	out, err := cmd.Output()

@@ -132,7 +132,7 @@ var mayImportOthers = map[string][]string{
 	"internal/limit":         {"golang.org/x/sync/semaphore", "golang.org/x/time/rate"},
 }
 
-func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
+func TestImportsFollowTable(t *testing.T) {
 	checked := map[string]int{}
 	for folder, imports := range importsByFolder(t) {
 		allowedHere, listed := mayImport[folder]
@@ -162,7 +162,7 @@ func TestEveryFolderImportsOnlyWhatTheTableAllows(t *testing.T) {
 }
 
 // The libraries of the API server are large, and the controller does not need them.
-func TestOnlyThePluginImportsTheValidatorOfTheAPIServer(t *testing.T) {
+func TestOnlyPluginImportsAPIServerValidation(t *testing.T) {
 	for folder, imports := range importsByFolder(t) {
 		for _, path := range imports {
 			if folder != "internal/validate" && (strings.HasPrefix(path, "k8s.io/apiserver/") || strings.HasPrefix(path, "k8s.io/apiextensions-apiserver/pkg/apiserver/")) ||
@@ -174,7 +174,7 @@ func TestOnlyThePluginImportsTheValidatorOfTheAPIServer(t *testing.T) {
 }
 
 // The name of a package for tests, such as controllers/controllertest, ends in test.
-func TestPackagesForTestsAreImportedByTestsAlone(t *testing.T) {
+func TestTestPackagesAreImportedByTestsOnly(t *testing.T) {
 	isForTests := func(folder string) bool {
 		return strings.HasSuffix(folder, "test") || strings.HasPrefix(folder, "tests/")
 	}

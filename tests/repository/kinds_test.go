@@ -20,7 +20,7 @@ var mayCompareKinds = map[string]int{
 	"internal/promotion/pin.go":          10, // the adapter of the kinds of sources: how each is pinned to a revision
 }
 
-func TestNoOtherPackageComparesTheKindsOfTargets(t *testing.T) {
+func TestOnlyTargetPackageComparesKinds(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, adapter := range target.All() {
 		kind := adapter.GroupKind().Kind

@@ -20,7 +20,7 @@ var (
 )
 
 // A link must work in the repository, on the site that is built from docs, and on the web.
-func TestEveryLinkOfAPageLeadsToAFileAndAHeading(t *testing.T) {
+func TestDocsLinksResolve(t *testing.T) {
 	pages, checked := pagesOf(t), 0
 	for path, text := range pages {
 		for _, link := range links.FindAllStringSubmatch(spans.ReplaceAllString(text, ""), -1) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestMakeCheckRunsAllTestsThatNeedNoAPIServer compares PURE in the Makefile with the direct and indirect imports of each package's tests.
-func TestMakeCheckRunsAllTestsThatNeedNoAPIServer(t *testing.T) {
+// TestMakeCheckRunsAllPureTests compares PURE in the Makefile with the direct and indirect imports of each package's tests.
+func TestMakeCheckRunsAllPureTests(t *testing.T) {
 	pure := goList(t, strings.Fields(makeVariable(t, "PURE"))...)
 	tested, all := 0, goList(t, "-test", "./...")
 	for path, p := range all {
@@ -80,7 +80,7 @@ func makeVariable(t *testing.T, name string) string {
 	return value
 }
 
-func TestRepeatStopsAtTheFirstRunThatFails(t *testing.T) {
+func TestRepeatStopsAtFirstFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		make, runs string
 		code       int
@@ -143,7 +143,7 @@ func assets(t *testing.T, build, goes string) *exec.Cmd {
 	return run
 }
 
-func TestTheDemoSaysWhoseControlPlaneItTakes(t *testing.T) {
+func TestDemoNamesItsControlPlane(t *testing.T) {
 	for name, c := range map[string]struct {
 		build, goes, named string
 		// made is a file in the cache.

@@ -31,7 +31,7 @@ func readGoMod(t *testing.T, folder string) (m goMod) {
 }
 
 // With other versions, the benchmarks would measure those instead of the versions of the product.
-func TestTheBenchHasTheVersionsOfTheProduct(t *testing.T) {
+func TestBenchUsesProductVersions(t *testing.T) {
 	versions := map[string]string{}
 	for _, r := range readGoMod(t, ".").Require {
 		versions[r.Path] = r.Version
@@ -50,7 +50,7 @@ func TestTheBenchHasTheVersionsOfTheProduct(t *testing.T) {
 	}
 }
 
-func TestTheProductDoesNotRequireWhatOnlyTheBenchImports(t *testing.T) {
+func TestProductDoesNotRequireBenchModules(t *testing.T) {
 	direct := 0
 	for _, r := range readGoMod(t, ".").Require {
 		if r.Indirect {

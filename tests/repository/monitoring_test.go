@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestThePageOfMonitoringHasEachAlert compares docs/operate/monitoring.md with the alerts.
-func TestThePageOfMonitoringHasEachAlert(t *testing.T) {
+// TestMonitoringPageListsAlerts compares docs/operate/monitoring.md with the alerts.
+func TestMonitoringPageListsAlerts(t *testing.T) {
 	var rules struct {
 		Spec struct {
 			Groups []struct {
@@ -55,8 +55,8 @@ func TestThePageOfMonitoringHasEachAlert(t *testing.T) {
 	same(t, "alert", shown, want)
 }
 
-// TestThePageOfMonitoringHasEachPanel compares docs/operate/monitoring.md with the dashboard.
-func TestThePageOfMonitoringHasEachPanel(t *testing.T) {
+// TestMonitoringPageListsPanels compares docs/operate/monitoring.md with the dashboard.
+func TestMonitoringPageListsPanels(t *testing.T) {
 	var dashboard struct{ Panels []struct{ Title string } }
 	content, err := os.ReadFile(filepath.Join(root, "config", "monitoring", "dashboard.json"))
 	if err != nil {

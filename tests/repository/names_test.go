@@ -13,7 +13,7 @@ import (
 )
 
 // Flux may adopt this API under other names, so only api/names.go defines them. Tests and markers in comments may repeat them.
-func TestOnlyOneFileHasTheNamesThatMayChange(t *testing.T) {
+func TestProposedNamesAreInOneFile(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {

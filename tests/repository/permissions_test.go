@@ -84,7 +84,7 @@ func roles(t *testing.T, pattern string) map[string][]rbacv1.PolicyRule {
 	return found
 }
 
-func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
+func TestControllerPermissionsAreListed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, rule := range roles(t, "config/rbac/role.yaml")["role.yaml"] {
 		for _, group := range rule.APIGroups {
@@ -107,14 +107,14 @@ func TestTheControllerMayDoOnlyWhatIsListed(t *testing.T) {
 }
 
 // The role of calendars is a component, too.
-func TestTheRoleOfCalendarsReadsConfigMapsAndNothingElse(t *testing.T) {
+func TestCalendarsRoleReadsOnlyConfigMaps(t *testing.T) {
 	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: read}}
 	if got := roles(t, "config/calendars/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-func TestTheRoleOfMachinesAnnotatesThemAndWritesOneStatus(t *testing.T) {
+func TestMachinesRoleAnnotatesAndWritesOneStatus(t *testing.T) {
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{"cluster.x-k8s.io"}, Resources: []string{"machines"}, Verbs: hold},
 		{APIGroups: []string{"gating.toolkit.fluxcd.io"}, Resources: []string{"machinecertificaterefreshes"}, Verbs: read},
@@ -126,7 +126,7 @@ func TestTheRoleOfMachinesAnnotatesThemAndWritesOneStatus(t *testing.T) {
 }
 
 // Roles with access to Secrets are separate optional components.
-func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
+func TestComponentRolesReadOnlyNeededSecrets(t *testing.T) {
 	for component, verbs := range map[string][]string{"activation": {"get", "create", "patch"}, "webhooks": {"get"}, "calendar-feed": {"get"}} {
 		want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: verbs}}
 		if got := roles(t, "config/"+component+"/role.yaml")["role.yaml"]; !reflect.DeepEqual(got, want) {
@@ -142,7 +142,7 @@ func TestTheRolesOfComponentsHaveNothingButWhatTheyNeedOfSecrets(t *testing.T) {
 }
 
 // The role of the web UI may create only reviews.
-func TestTheRoleOfPagesAsksAndReadsAndNothingElse(t *testing.T) {
+func TestWebUIRoleReadsAndReviewsOnly(t *testing.T) {
 	want := []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
@@ -153,7 +153,7 @@ func TestTheRoleOfPagesAsksAndReadsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestOnlyTheRoleOfTheControllerNamesGateLocks(t *testing.T) {
+func TestOnlyControllerRoleNamesGateLocks(t *testing.T) {
 	files, err := filepath.Glob("../../config/*/*.yaml")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -172,7 +172,7 @@ func TestOnlyTheRoleOfTheControllerNamesGateLocks(t *testing.T) {
 	}
 }
 
-func TestRolesNameEverythingOneByOneAndNoSecrets(t *testing.T) {
+func TestRolesHaveNoWildcardsAndNoSecrets(t *testing.T) {
 	checked := 0
 	for _, pattern := range []string{"config/rbac/*role.yaml", "config/policies/*role.yaml"} {
 		for file, rules := range roles(t, pattern) {

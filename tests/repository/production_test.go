@@ -37,7 +37,7 @@ func manifestsOf(page string) (manifests []string) {
 
 // On every page, a reader finds the same Gate of this name. A manifest without spec.default changes the existing Gate, because the API
 // server does not accept a new Gate without it.
-func TestTheGateProductionIsTheSameOnAllPagesAndInTheSamples(t *testing.T) {
+func TestProductionGateIsEqualInDocsAndSamples(t *testing.T) {
 	files := manifestsInDocs(t)
 	want, compared := production(t, "README.md", manifestsOf(markdown.Page(t, "README.md"))), 0
 	for path, manifests := range files {
@@ -74,7 +74,7 @@ func manifestsInDocs(t *testing.T) map[string][]string {
 }
 
 // A Gate that holds the source of its own cluster cannot be opened by a commit.
-func TestNoGateInDocsAndSamplesHoldsTheBootstrapSource(t *testing.T) {
+func TestExamplesDoNotHoldBootstrapSource(t *testing.T) {
 	gates := 0
 	for path, manifests := range manifestsInDocs(t) {
 		for _, manifest := range manifests {

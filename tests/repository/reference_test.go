@@ -178,7 +178,7 @@ func code(t *testing.T, ending string, folders ...string) string {
 // key matches an annotation, a label or a finalizer of the project. In a JSON pointer, the slash is written as ~1.
 var key = regexp.MustCompile(`\b((?:open|close|proceed|approve|pass)\.gate\.fluxcd\.io|gating\.toolkit\.fluxcd\.io)(?:/|~1)([a-z][A-Za-z-]+)\b`)
 
-func TestThePageOfAnnotationsHasEachOfOurs(t *testing.T) {
+func TestAnnotationsPageIsComplete(t *testing.T) {
 	ours := map[string]bool{}
 	for value := range values(constants(t, "Annotation", "Label", "Finalizer")) {
 		if strings.Contains(value, "/") {
@@ -205,7 +205,7 @@ func ofFlux(t *testing.T, ending string) map[string]bool {
 	return all
 }
 
-func TestThePageOfConditionsHasEachConditionAndReason(t *testing.T) {
+func TestConditionsPageIsComplete(t *testing.T) {
 	types, reasons := values(constants(t, "Condition")), values(constants(t, "Reason"))
 	maps.Copy(types, ofFlux(t, "Condition"))
 	maps.Copy(reasons, ofFlux(t, "Reason"))
@@ -222,7 +222,7 @@ func TestThePageOfConditionsHasEachConditionAndReason(t *testing.T) {
 	same(t, "reason", shown, reasons)
 }
 
-func TestThePageOfEventsHasEachEvent(t *testing.T) {
+func TestEventsPageIsComplete(t *testing.T) {
 	types, reasons := constants(t, "Condition"), constants(t, "Reason")
 	events := column(t, "conditions-and-events.md", "event")
 	emitted := map[string]bool{}

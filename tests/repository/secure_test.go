@@ -11,7 +11,7 @@ import (
 )
 
 // Readers must find everything that the controller may read, and all clients that may reach it.
-func TestThePageOnPermissionsNamesAllThatLetsInAndAllThatReadsSecrets(t *testing.T) {
+func TestPermissionsPageListsIngressAndSecretReaders(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "permissions.md"))
 	if err != nil {
 		t.Fatal(err)

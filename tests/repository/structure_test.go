@@ -32,7 +32,7 @@ var mayWrite = map[string][]string{
 	"ownwrites/writer.go":     {"Patch"},
 }
 
-func TestEachObjectIsWrittenByOneFileOfTheControllers(t *testing.T) {
+func TestEachObjectHasOneWriter(t *testing.T) {
 	found := map[string]bool{}
 	for file, called := range callsByFile(t) {
 		for _, f := range called {

@@ -13,7 +13,7 @@ import (
 
 // The policy allows kinds that it does not list, so it must list all kinds that can be held. The resources are those of the controller's
 // role, in mayDo.
-func TestThePolicyOnTargetsKnowsEachKind(t *testing.T) {
+func TestTargetPolicyCoversAllKinds(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(root, "config", "policies", "target_verb.yaml"))
 	if err != nil {
 		t.Fatal(err)

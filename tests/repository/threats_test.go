@@ -41,7 +41,7 @@ func all(t *testing.T, folder, ending string, what *regexp.Regexp) (found []stri
 }
 
 // A reviewer must find the proof of each row, and the policies that prevent the attacks.
-func TestEachRowOfTheThreatModelNamesTestsAndPoliciesThatThereAre(t *testing.T) {
+func TestThreatModelNamesExistingTestsAndPolicies(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "secure", "threat-model.md"))
 	if err != nil {
 		t.Fatal(err)

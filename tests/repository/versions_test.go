@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestThePageOfVersionsNamesThoseThatTheTestsBuild compares docs/reference/versions.md with the modules of the tools.
-func TestThePageOfVersionsNamesThoseThatTheTestsBuild(t *testing.T) {
+// TestVersionsPageMatchesTestedVersions compares docs/reference/versions.md with the modules of the tools.
+func TestVersionsPageMatchesTestedVersions(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "reference", "versions.md"))
 	if err != nil {
 		t.Fatal(err)

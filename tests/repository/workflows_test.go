@@ -20,7 +20,7 @@ type workflow struct {
 }
 
 // A published action may change under its tag, so workflows must pin its digest. They must run the same make targets as contributors.
-func TestWorkflowsPinWhatTheyUseAndRunTheTargetsOfTheMakefile(t *testing.T) {
+func TestWorkflowsPinActionsAndRunMakeTargets(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ var looksUp = map[string]string{
 	"github.com/robfig/cron/v3":              "internal/schedule refuses expressions with a time zone",
 }
 
-func TestNothingInTheProductReadsTheTimeZonesOfTheMachine(t *testing.T) {
+func TestProductDoesNotReadHostTimeZones(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{if not .Standard}}{{.ImportPath}} {{.Dir}} {{join .GoFiles " "}}{{end}}`, ".", "./cmd/...")
 	list.Dir = root
 	out, err := list.Output()

@@ -48,7 +48,7 @@ func (w *world) bash(script string) string {
 
 // A Kustomization is moved to the pinned source and back. It must never apply another revision than the running one, although a newer one
 // exists.
-func TestThePageMovesAKustomizationWithoutAMomentOfTheWrongRevision(t *testing.T) {
+func TestMigrationPageNeverAppliesWrongRevision(t *testing.T) {
 	w := newWorld(t)
 	w.commit("v1")
 	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
@@ -90,7 +90,7 @@ func TestThePageMovesAKustomizationWithoutAMomentOfTheWrongRevision(t *testing.T
 	}
 }
 
-func TestTheManifestsOfThePageAreAccepted(t *testing.T) {
+func TestManifestsOfPageAreAccepted(t *testing.T) {
 	w := newWorld(t)
 	accepted := 0
 	for _, block := range w.blocks("yaml", "apiVersion") {
@@ -111,7 +111,7 @@ func TestTheManifestsOfThePageAreAccepted(t *testing.T) {
 	}
 }
 
-func TestTheRoleOfThePageLetsAGroupApprove(t *testing.T) {
+func TestRoleOfPageAllowsGroupToApprove(t *testing.T) {
 	w := newWorld(t)
 	may := "kubectl -n " + w.Namespace + " auth can-i approve gatedsources --as=anna --as-group=sre || true"
 	if out := w.bash(may); !strings.Contains(out, "no") {
@@ -126,7 +126,7 @@ func TestTheRoleOfThePageLetsAGroupApprove(t *testing.T) {
 	})
 }
 
-func TestTheCommandApprovesARevisionAndSaysWhatBecameOfIt(t *testing.T) {
+func TestApproveReportsPromotion(t *testing.T) {
 	w := newWorld(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(cluster.Dir(), "kubectl-gate"), "./cmd/kubectl-gate")
 	build.Dir = harness.Root()

@@ -100,7 +100,7 @@ const mostWrites = 12
 
 // The controller is killed before and after each write of a promotion: the first promotion, which creates the pinned source, and one that
 // moves it. A commit that is pushed meanwhile is not approved.
-func TestAControllerThatIsKilledAtAnyWritePromotesExactlyWhatWasApproved(t *testing.T) {
+func TestKilledControllerPromotesOnlyApprovedRevision(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	w.sees("main@sha1:" + w.head)

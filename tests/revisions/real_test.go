@@ -20,7 +20,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestThePinnedRevisionIsAppliedAndItsDriftCorrectedWhileNewerOnesWait(t *testing.T) {
+func TestPinnedRevisionIsAppliedAndDriftCorrected(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{})
 	w.arrives("v1")
@@ -48,7 +48,7 @@ func TestThePinnedRevisionIsAppliedAndItsDriftCorrectedWhileNewerOnesWait(t *tes
 // races is how often two commits race with an approval.
 const races = 100
 
-func TestWhatWasApprovedArrivesAlthoughOthersLandMeanwhile(t *testing.T) {
+func TestApprovedRevisionIsPromotedDespiteNewerCommits(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	next := "main@sha1:" + w.head
@@ -126,7 +126,7 @@ func (w *world) loseDisk() {
 	w.Must(err)
 }
 
-func TestAfterALostDiskThePinnedRevisionIsFetchedAgainAndNotTheNewest(t *testing.T) {
+func TestPinnedRevisionIsFetchedAgainAfterDiskLoss(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{})
 	w.arrives("v1")
@@ -146,7 +146,7 @@ func TestAfterALostDiskThePinnedRevisionIsFetchedAgainAndNotTheNewest(t *testing
 	w.drifts("v1")
 }
 
-func TestAForcePushThatTakesThePinnedCommitAwayIsSaidAloud(t *testing.T) {
+func TestForcePushRemovingPinnedCommitIsReported(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{})
 	w.arrives("v1")
@@ -167,7 +167,7 @@ func TestAForcePushThatTakesThePinnedCommitAwayIsSaidAloud(t *testing.T) {
 	w.isPinned(second)
 }
 
-func TestAnOCIRepositoryIsPinnedByItsDigest(t *testing.T) {
+func TestOCIRepositoryIsPinnedByDigest(t *testing.T) {
 	w := newWorld(t)
 	registry := harness.StartRegistry()
 	t.Cleanup(registry.Stop)
@@ -197,7 +197,7 @@ func TestAnOCIRepositoryIsPinnedByItsDigest(t *testing.T) {
 	w.isPinned(w.g.Status.Pinned.Revision)
 }
 
-func TestAHelmChartIsPinnedToItsVersion(t *testing.T) {
+func TestHelmChartIsPinnedToVersion(t *testing.T) {
 	w := newWorld(t)
 	repository := &charts{}
 	server := httptest.NewServer(repository)

@@ -19,7 +19,7 @@ func (w *world) branch(commit string) {
 // unseen is the message of the condition while the source cannot be fetched.
 const unseen = "GitRepository 'apps' cannot be fetched (GitOperationFailed): newer revisions are unknown until it can."
 
-func TestABranchThatIsDeletedUpstreamWhileARevisionIsPinned(t *testing.T) {
+func TestBranchDeletedWhilePinned(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{})
 	w.arrives("v1")
@@ -42,7 +42,7 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionIsPinned(t *testing.T) {
 	w.arrives("v2")
 }
 
-func TestABranchThatIsDeletedUpstreamWhileARevisionWaitsForAGate(t *testing.T) {
+func TestBranchDeletedWhileWaitingForGate(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{})
 	w.arrives("v1")
@@ -62,7 +62,7 @@ func TestABranchThatIsDeletedUpstreamWhileARevisionWaitsForAGate(t *testing.T) {
 }
 
 // The pin moves to the approved revision, and the app keeps running until source-controller has fetched it.
-func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
+func TestBranchDeletedAfterApproval(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	first := "main@sha1:" + w.head
@@ -92,7 +92,7 @@ func TestABranchThatIsDeletedUpstreamOnceARevisionIsApproved(t *testing.T) {
 }
 
 // A force-push removes an approved revision that is not pinned yet. No unapproved revision may replace it.
-func TestAnApprovedCommitThatIsGoneUpstream(t *testing.T) {
+func TestApprovedCommitDeletedUpstream(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	base := w.head

@@ -90,7 +90,7 @@ func TestEachGateHasOneShard(t *testing.T) {
 }
 
 // Only allowed clients can reach the Pods of shards, webhooks reach all of them, and the Pods of each Deployment are separate.
-func TestThePodsOfShardsAreUnderThePoliciesOfAll(t *testing.T) {
+func TestShardPodsAreSelectedByPolicies(t *testing.T) {
 	documents, err := rendered("config/sharding", "config/flagger", "config/metrics")
 	if err != nil {
 		t.Fatal(err)

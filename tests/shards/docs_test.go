@@ -15,7 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-func TestTheCommandsOfThePageOnScalingWork(t *testing.T) {
+func TestScalingPageCommandsWork(t *testing.T) {
 	w := newWorld(t)
 	w.Namespace = "flux-system"
 	cluster.Documented(t, w.Namespace)

@@ -18,7 +18,7 @@ import (
 )
 
 // The test installs objects that other tests use, so it is not parallel.
-func TestThePageOfTheDocsWorksAsWritten(t *testing.T) {
+func TestWebUIPageWorks(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}

@@ -99,7 +99,7 @@ func (f *faulty) shows(tab *tab, number int, message string) {
 	tab.until(fmt.Sprintf("%d: %s", number, message), fmt.Sprintf(`document.getElementById("main").textContent === "%d" && document.getElementById("live").textContent.startsWith(%q)`, number, message))
 }
 
-func TestAPageThatCouldNotBeMadeComesByItself(t *testing.T) {
+func TestFailedPageReloadsItself(t *testing.T) {
 	t.Parallel()
 	f, tab := newFaulty(t), newBrowser(t).open()
 	f.opens(tab, "0.01")
@@ -111,7 +111,7 @@ func TestAPageThatCouldNotBeMadeComesByItself(t *testing.T) {
 	f.shows(tab, 1, "Live.")
 }
 
-func TestAPageThatWasNotLiveShowsWhatItHasMissed(t *testing.T) {
+func TestReconnectedPageShowsMissedChanges(t *testing.T) {
 	t.Parallel()
 	f, tab := newFaulty(t), newBrowser(t).open()
 	f.opens(tab, "0.01")
@@ -120,7 +120,7 @@ func TestAPageThatWasNotLiveShowsWhatItHasMissed(t *testing.T) {
 	f.shows(tab, 1, "Live.")
 }
 
-func TestAPageThatTheBrowserHasGivenUpIsLiveAgainWithinAMinute(t *testing.T) {
+func TestDisconnectedPageIsLiveAgainWithinMinute(t *testing.T) {
 	t.Parallel()
 	f, tab := newFaulty(t), newBrowser(t).open()
 	f.opens(tab, "100")
@@ -132,7 +132,7 @@ func TestAPageThatTheBrowserHasGivenUpIsLiveAgainWithinAMinute(t *testing.T) {
 	f.shows(tab, 0, "Live.")
 }
 
-func TestAnAnswerThatComesLateReplacesNoNewerOne(t *testing.T) {
+func TestLateResponseReplacesNoNewerOne(t *testing.T) {
 	t.Parallel()
 	f, tab := newFaulty(t), newBrowser(t).open()
 	f.opens(tab, "0.01")

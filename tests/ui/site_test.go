@@ -15,7 +15,7 @@ import (
 )
 
 // The build fails if a link is broken.
-func TestTheSiteOfTheDocsIsForAllScreensAndSearchesByItself(t *testing.T) {
+func TestDocsSiteIsAccessibleAndSearchable(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("npm"); err != nil {
 		t.Skip("there is no npm on this machine")

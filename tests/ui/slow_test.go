@@ -20,7 +20,7 @@ import (
 )
 
 // The test measures, so it is not parallel. The process that serves the clients is the one that opens Gates.
-func TestAThousandWhoReadNothingAreCutAndDelayNoGate(t *testing.T) {
+func TestThousandStalledReadersAreDisconnected(t *testing.T) {
 	w := newWorld(t)
 	clock := func(hour int) *string { text := fmt.Sprintf("%02d:00", hour); return &text }
 	spec := v1alpha1.GateSpec{Default: v1alpha1.StateClosed}

@@ -119,7 +119,7 @@ func (w *world) paths() map[string]string {
 	}
 }
 
-func TestNobodyElseOpensThePages(t *testing.T) {
+func TestUnauthorizedUsersCannotOpenPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at := w.serves(cluster.Kubeconfig)
@@ -144,7 +144,7 @@ func TestNobodyElseOpensThePages(t *testing.T) {
 	}
 }
 
-func TestWhoMaySeeLessSeesLessAndIsTold(t *testing.T) {
+func TestLimitedViewerSeesLessAndIsNotified(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	w.Create(w.Kustomization("apps"))
@@ -185,7 +185,7 @@ func TestWhoMaySeeLessSeesLessAndIsTold(t *testing.T) {
 	}
 }
 
-func TestAPageShowsATransitionWithoutBeingLoadedAgain(t *testing.T) {
+func TestPageShowsTransitionLive(t *testing.T) {
 	t.Parallel()
 	w, tab := newWorld(t), newBrowser(t).open()
 	w.ClosedGate("night")
@@ -203,7 +203,7 @@ func TestAPageShowsATransitionWithoutBeingLoadedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIfWorksInABrowser(t *testing.T) {
+func TestWhatIfWorksInBrowser(t *testing.T) {
 	t.Parallel()
 	w, tab := newWorld(t), newBrowser(t).open()
 	w.ClosedGate("night")
@@ -222,7 +222,7 @@ func TestWhatIfWorksInABrowser(t *testing.T) {
 // pictures are the pictures of docs/guides/page-on-the-wall.md.
 var pictures = map[string]struct{ width, height int }{"overview": {1200, 640}, "gate": {1000, 760}}
 
-func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
+func TestPagesAreAccessibleOnAllScreens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(namespace *corev1.Namespace) {
 		if *update {
@@ -270,7 +270,7 @@ func TestEachPageIsForAllPeopleAndScreens(t *testing.T) {
 	}
 }
 
-func TestThePageOfTheDocsHasSmallPictures(t *testing.T) {
+func TestWebUIPageHasSmallPictures(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "guides", "page-on-the-wall.md"))
 	if err != nil {

@@ -118,7 +118,7 @@ func (w *world) tryReturns(url, token string, want int, texts ...string) error {
 	return nil
 }
 
-func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
+func TestUsersSeeOnlyWhatTheyMayRead(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	w.Create(w.Kustomization("apps"))
@@ -170,7 +170,7 @@ func TestThreePeopleAndEverybodyElseSeeWhatTheyMay(t *testing.T) {
 	w.returns(open+"badge/"+w.Namespace+"/none.svg", "", 404, "unknown")
 }
 
-func TestWhatIsRevokedIsGoneWithinSecondsAndSoAreItsNews(t *testing.T) {
+func TestRevokedAccessEndsPagesAndNotifications(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	w.ClosedGate("mine")
@@ -239,7 +239,7 @@ func (w *world) subscribe(url, token string) (changes <-chan string, ended <-cha
 }
 
 // The test affects the whole cluster, so it is not parallel.
-func TestWithoutTheAPIServerNobodySeesAnythingUntilItIsBack(t *testing.T) {
+func TestPagesAreUnavailableWithoutAPIServer(t *testing.T) {
 	w := newWorld(t)
 	w.ClosedGate("mine")
 	w.Decided(w.ReadGate("mine"))
@@ -264,7 +264,7 @@ func TestWithoutTheAPIServerNobodySeesAnythingUntilItIsBack(t *testing.T) {
 	w.Eventually("the caches are updated again", func() error { return w.tryReturns(mine, token, 200, "after that") })
 }
 
-func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
+func TestUploadNeedsAuthentication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ClosedGate("mine")
@@ -300,7 +300,7 @@ func TestAnUploadIsReadOnlyOfWhomTheClusterKnows(t *testing.T) {
 	}
 }
 
-func TestABrowserWithATokenIsLiveAndKnowsItsZone(t *testing.T) {
+func TestBrowserWithTokenIsLiveInItsZone(t *testing.T) {
 	t.Parallel()
 	w, tab := newWorld(t), newBrowser(t).open()
 	w.ClosedGate("night")
@@ -324,7 +324,7 @@ func TestABrowserWithATokenIsLiveAndKnowsItsZone(t *testing.T) {
 	}
 }
 
-func TestThePagesOfTheControllerAreForAllPeople(t *testing.T) {
+func TestControllerPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()

@@ -67,7 +67,7 @@ func (w *world) allApplied(revision string, names []string) {
 
 // Three waves have twenty Kustomizations each, and one of them breaks. The controller is killed during the first wave, during its soak,
 // while the release is stopped, and during the last wave.
-func TestThreeWavesOneBreaksAndTheControllerIsKilled(t *testing.T) {
+func TestThreeWavesWithFailureAndKilledController(t *testing.T) {
 	w := newWorld(t)
 	var all []string
 	waveOf := map[string]string{}
@@ -180,7 +180,7 @@ func (w *world) expectOrder(waveOf map[string]string, since time.Time) {
 }
 
 // A target that does not become healthy stops the release, too, and a user requests to proceed.
-func TestAPersonHasTheReleaseGoOn(t *testing.T) {
+func TestProceedContinuesRelease(t *testing.T) {
 	w := newWorld(t)
 	all := []string{"canary-app", "eu-app", "us-app"}
 	w.publish("v1", all...)

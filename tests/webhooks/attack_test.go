@@ -54,7 +54,7 @@ var types = map[string]struct {
 	v1alpha1.FluxEventReceiver:        {`{"involvedObject":{"kind":"a","name":"b"},"reason":"c","message":"d"}`, []string{"X-Signature", "sha256=00"}},
 }
 
-func TestAnUnknownPathLooksLikeAWrongProof(t *testing.T) {
+func TestUnknownPathLooksLikeWrongProof(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	for kind, attempt := range types {
@@ -79,7 +79,7 @@ func TestAnUnknownPathLooksLikeAWrongProof(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestAnotherMethodIsRefusedAlike(t *testing.T) {
+func TestOtherMethodsAreRefusedEqually(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -102,7 +102,7 @@ func TestAnotherMethodIsRefusedAlike(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestASuspendedReceiverSaysSoOnlyToItsSender(t *testing.T) {
+func TestSuspendedReceiverRevealsItToVerifiedSenderOnly(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("gitlab", v1alpha1.GitLabReceiver, func(s *v1alpha1.GateReceiverSpec) { s.Suspend = true })
@@ -115,7 +115,7 @@ func TestASuspendedReceiverSaysSoOnlyToItsSender(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
+func TestLargeOrEncodedBodyIsRefused(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -160,7 +160,7 @@ func TestABodyThatIsTooLargeOrEncodedIsRefused(t *testing.T) {
 }
 
 // If a proxy uses the length and the server reads chunks, the rest would count as a request of another client. So the connection must end.
-func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
+func TestRequestSmugglingIsRefused(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -177,7 +177,7 @@ func TestNoRequestIsSmuggledBehindAnother(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestOnlyThePathItselfIsThePath(t *testing.T) {
+func TestOnlyExactPathIsAccepted(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -207,7 +207,7 @@ func TestOnlyThePathItselfIsThePath(t *testing.T) {
 	}
 }
 
-func TestAProofThatIsThereTwiceIsNone(t *testing.T) {
+func TestDuplicateProofIsRefused(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
@@ -232,7 +232,7 @@ func TestAProofThatIsThereTwiceIsNone(t *testing.T) {
 }
 
 // The text of a sender is written to annotations, the status, the log and terminals.
-func TestWhatIsInAReasonStaysAReason(t *testing.T) {
+func TestReasonCannotInjectRequest(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -270,7 +270,7 @@ func TestWhatIsInAReasonStaysAReason(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatNeverEndsKeepsNobodyElseOut(t *testing.T) {
+func TestEndlessExpressionDelaysNoOther(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	slow := w.receiver("slow", v1alpha1.GenericReceiver, func(s *v1alpha1.GateReceiverSpec) {

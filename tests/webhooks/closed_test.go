@@ -14,7 +14,7 @@ import (
 )
 
 // A webhook cannot open a Gate that a person has closed. The response and an event on the Gate report that.
-func TestAWebhookDoesNotOpenWhatAPersonHasClosed(t *testing.T) {
+func TestWebhookDoesNotOverrideManualClose(t *testing.T) {
 	for name, handled := range map[string]bool{"the controller has handled the close": true, "the close is unhandled": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, cluster.Client)

@@ -76,7 +76,7 @@ func once(err error) func(int64) error {
 
 func always(err error) func(int64) error { return func(int64) error { return err } }
 
-func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
+func TestAPIServerErrorIsRetriedOrReported(t *testing.T) {
 	timeout := apierrors.NewServerTimeout(gates, "patch", 1)
 	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 	busy := apierrors.NewTooManyRequests("busy", 1)
@@ -128,7 +128,7 @@ func TestAFaultOfTheAPIServerIsRetriedOrTold(t *testing.T) {
 }
 
 // Each request is retried until the sender would time out.
-func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
+func TestUnavailableAPIServerIsNoSuccess(t *testing.T) {
 	refused := fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 	for name, f := range map[string]*faults{
 		"no read": {get: always(refused)}, "no write": {patch: always(refused)}, "no Secret": {secret: func(n int64) error {
@@ -157,7 +157,7 @@ func TestAnAPIServerThatIsAwayIsNeverASuccess(t *testing.T) {
 	}
 }
 
-func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
+func TestDisconnectedSenderIsNoSuccess(t *testing.T) {
 	received := make(chan struct{}, 1000)
 	f := &faults{get: func(int64) error { received <- struct{}{}; return syscall.ECONNREFUSED }}
 	w := newWorld(t, f.client())
@@ -184,7 +184,7 @@ func TestASenderThatHangsUpIsNoSuccess(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestAGateThatIsGoingIsNotAsked(t *testing.T) {
+func TestGateUnderDeletionIsSkipped(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Finalizers: []string{"example.com/kept"}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed}}
 	w.Create(obj)
@@ -197,7 +197,7 @@ func TestAGateThatIsGoingIsNotAsked(t *testing.T) {
 	w.Edit(obj, func() { obj.Finalizers = nil })
 }
 
-func TestAReceiverThatIsDeletedTakesNothing(t *testing.T) {
+func TestDeletedReceiverAcceptsNothing(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -209,7 +209,7 @@ func TestAReceiverThatIsDeletedTakesNothing(t *testing.T) {
 }
 
 // A person has planned an open request that is not handled yet. It must not be lost.
-func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
+func TestWebhookDoesNotOverwriteUnhandledRequest(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
 	planned := w.clock.Now().Add(time.Hour).UTC().Format(time.RFC3339)
@@ -237,7 +237,7 @@ func TestAWebhookDoesNotOverwriteAPlanThatNobodyHasSeen(t *testing.T) {
 	}
 }
 
-func TestEachReceiverHasARateOfItsOwn(t *testing.T) {
+func TestRateIsPerReceiver(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	none := func(s *v1alpha1.GateReceiverSpec) { s.Filter = "false" }

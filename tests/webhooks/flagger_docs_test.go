@@ -102,7 +102,7 @@ func (p *flaggerPage) responds(codes map[string]int) error {
 	return nil
 }
 
-func TestThePageOnFlaggerWorksAsWritten(t *testing.T) {
+func TestFlaggerPage(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	page := readFlaggerPage(w)
 	if len(page.commands) != 5 || len(page.hooks) != 3 {

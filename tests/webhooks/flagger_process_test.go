@@ -93,7 +93,7 @@ func (p *flaggerProcess) receiverIsReady(namespace, name string) {
 	})
 }
 
-func TestWhatFlaggerIsToldSurvivesTheController(t *testing.T) {
+func TestFlaggerRequestsSurviveRestart(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))

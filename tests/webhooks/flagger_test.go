@@ -105,7 +105,7 @@ func of(action v1alpha1.RequestAction, gates ...string) func(*v1alpha1.GateRecei
 	}
 }
 
-func TestACloseOfFlaggerIsARequestOfAReceiver(t *testing.T) {
+func TestFlaggerCloseIsReceiverRequest(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
 	w.ClosedGate("rollback.podinfo")
@@ -181,7 +181,7 @@ func TestFlaggerOpensNoGate(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotCloseIsNotToldWhy(t *testing.T) {
+func TestUnauthorizedCloseGetsNoDetails(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	for _, name := range []string{"podinfo", "release", "production"} {
 		w.ClosedGate(name)
@@ -228,7 +228,7 @@ func TestWhoMayNotCloseIsNotToldWhy(t *testing.T) {
 	}
 }
 
-func TestACloseAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
+func TestCloseAcrossNamespacesNeedsToken(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("release")
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "release"))
@@ -243,7 +243,7 @@ func TestACloseAcrossNamespacesIsForThoseWithATokenThere(t *testing.T) {
 	}
 }
 
-func TestATokenThatWasTakenOutOfItsSecretClosesNothing(t *testing.T) {
+func TestRemovedTokenClosesNothing(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
 	w.receiver("closer", v1alpha1.GenericReceiver, of("close", "podinfo"))
@@ -264,7 +264,7 @@ func TestATokenThatWasTakenOutOfItsSecretClosesNothing(t *testing.T) {
 	}
 }
 
-func TestAReceiverThatTakesNothingClosesNothing(t *testing.T) {
+func TestUnreadyReceiverClosesNothing(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	w.ClosedGate("podinfo")
 	w.ClosedGate("web")
@@ -292,7 +292,7 @@ func TestAReceiverThatTakesNothingClosesNothing(t *testing.T) {
 	}
 }
 
-func TestNothingIsAcceptedForFlaggerWhileTheAPIServerIsAway(t *testing.T) {
+func TestFlaggerRequestsAreRefusedWithoutAPIServer(t *testing.T) {
 	t.Parallel()
 	away := interceptor.NewClient(cluster.Client, interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
@@ -308,7 +308,7 @@ func TestNothingIsAcceptedForFlaggerWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
-func TestAReceiverOfWhichNothingIsKnownYetHasFlaggerTryAgain(t *testing.T) {
+func TestFlaggerRetriesUntilReceiverIsKnown(t *testing.T) {
 	unread := interceptor.NewClient(cluster.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*corev1.Secret); ok {
@@ -334,7 +334,7 @@ func TestAReceiverOfWhichNothingIsKnownYetHasFlaggerTryAgain(t *testing.T) {
 }
 
 // No controller reconciles the Gates in this test: each reports until the end that it is open.
-func TestACloseIsTrueByTheTimeThatItIsAccepted(t *testing.T) {
+func TestAcceptedCloseIsEffective(t *testing.T) {
 	w := newFlaggerWorld(t, cluster.Client)
 	var names []string
 	for i := range 30 {
@@ -369,7 +369,7 @@ func (s *stale) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return s.Reader.Get(ctx, key, obj, opts...)
 }
 
-func TestACloseIsNotAcceptedWhileTheCacheSaysOpen(t *testing.T) {
+func TestCloseIsNotAcceptedWhileCacheIsStale(t *testing.T) {
 	t.Parallel()
 	for reads, want := range map[int]int{20: http.StatusAccepted, 1 << 30: http.StatusServiceUnavailable} {
 		w := newFlaggerWorld(t, cluster.Client)

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
-func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
+func TestWebhookBecomesRequest(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {
@@ -34,7 +34,7 @@ func TestAWebhookBecomesAnOrdinaryRequest(t *testing.T) {
 }
 
 // The response and the Gate agree: the request is accepted, and waits.
-func TestAWebhookIsToldThatItsRequestWaitsForApprovals(t *testing.T) {
+func TestResponseReportsRequiredApprovals(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
 	w.Edit(obj, func() {

@@ -34,7 +34,7 @@ func (w *world) signed(path, body, delivery string) int {
 	return w.post(path, body, headers...).code
 }
 
-func TestASignedWebhookIsTakenOnce(t *testing.T) {
+func TestSignedWebhookIsAcceptedOnce(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
@@ -72,7 +72,7 @@ func TestASignedWebhookIsTakenOnce(t *testing.T) {
 	}
 }
 
-func TestASignedTimeThatIsOldIsNotTakenAfterTheWindow(t *testing.T) {
+func TestOldSignedTimeIsRefusedAfterWindow(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
@@ -91,7 +91,7 @@ func TestASignedTimeThatIsOldIsNotTakenAfterTheWindow(t *testing.T) {
 	}
 }
 
-func TestOneOfTwoThatComeAtTheSameTimeIsTaken(t *testing.T) {
+func TestOneOfTwoConcurrentWebhooksIsAccepted(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
@@ -121,7 +121,7 @@ func TestOneOfTwoThatComeAtTheSameTimeIsTaken(t *testing.T) {
 	}
 }
 
-func TestAWebhookThatWasDoneInPartIsCompletedByTheNextTry(t *testing.T) {
+func TestRetryCompletesPartialWebhook(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("a")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {
@@ -167,7 +167,7 @@ func (w *world) send(path, body string, action v1alpha1.RequestAction) int {
 	return w.post(path, body, "X-Signature", sign(body), "X-Delivery-Id", "1", "X-Action", string(action)).code
 }
 
-func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
+func TestReplayRecordIsPerReceiver(t *testing.T) {
 	const opens, closes = v1alpha1.RequestOpen, v1alpha1.RequestClose
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -222,7 +222,7 @@ func TestWebhooksOfOneReceiverTakeNoMemoryOfAnother(t *testing.T) {
 	}
 }
 
-func TestAGateWithAnUnreadableRecordClosesAndDoesNotOpen(t *testing.T) {
+func TestGateWithUnreadableRecordOnlyCloses(t *testing.T) {
 	const opens, closes = v1alpha1.RequestOpen, v1alpha1.RequestClose
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
@@ -253,7 +253,7 @@ func TestAGateWithAnUnreadableRecordClosesAndDoesNotOpen(t *testing.T) {
 }
 
 // Other clients may have filled the annotations.
-func TestAGateWithoutRoomClosesAndDoesNotOpen(t *testing.T) {
+func TestGateWithFullRecordOnlyCloses(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver, byHeader)
@@ -275,7 +275,7 @@ func TestAGateWithoutRoomClosesAndDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestAnAnnotationThatIsFullIsNoSuccess(t *testing.T) {
+func TestFullAnnotationIsNoSuccess(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	obj := w.ClosedGate("production")
 	path := w.receiver("smoke", v1alpha1.GenericReceiver)
@@ -286,7 +286,7 @@ func TestAnAnnotationThatIsFullIsNoSuccess(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
+func TestTokenIsValidUntilRemoved(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
@@ -319,7 +319,7 @@ func TestATokenIsGoodUntilItIsTakenOut(t *testing.T) {
 }
 
 // The controller may reconcile at any time. Only the order of the responses counts.
-func TestTheLastAcknowledgedOfManySendersWins(t *testing.T) {
+func TestLastAcknowledgedSenderWins(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	open := w.receiver("open", v1alpha1.GenericHMACReceiver)

@@ -19,7 +19,7 @@ func evaluates(s *v1alpha1.GateReceiverSpec, expression string) {
 }
 
 // The log, a response or the metrics must not contain anything that permits sending a webhook.
-func TestNoSecretIsLoggedOrAnswered(t *testing.T) {
+func TestSecretsAreNotLoggedOrReturned(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	var responses strings.Builder

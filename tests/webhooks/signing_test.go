@@ -36,7 +36,7 @@ func standard(secret, id string, at time.Time, body string) []string {
 	return []string{"webhook-id", id, "webhook-timestamp", stamp, "webhook-signature", "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))}
 }
 
-func TestAWebhookOfGitLabNeedsBothProofsAndIsTakenOnce(t *testing.T) {
+func TestGitLabWebhookNeedsBothProofsAndIsAcceptedOnce(t *testing.T) {
 	const body, event, signing = `{"object_kind":"pipeline"}`, "X-Gitlab-Event", "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1ub3BxcnN0dXY="
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -77,7 +77,7 @@ func TestAWebhookOfGitLabNeedsBothProofsAndIsTakenOnce(t *testing.T) {
 	}
 }
 
-func TestAStandardWebhookIsTakenOnceWhileItIsRecent(t *testing.T) {
+func TestStandardWebhookIsAcceptedOnceWhileRecent(t *testing.T) {
 	const body = `{"type":"deploy.done","reason":"smoke tests passed","id":9007199254740993}`
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -115,7 +115,7 @@ func TestAStandardWebhookIsTakenOnceWhileItIsRecent(t *testing.T) {
 	}
 }
 
-func TestASenderOfSlackOrGrafanaIsVerifiedAsItsSpecSays(t *testing.T) {
+func TestSlackAndGrafanaSendersAreVerified(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("slack", v1alpha1.GenericHMACReceiver, func(s *v1alpha1.GateReceiverSpec) {

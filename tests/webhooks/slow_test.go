@@ -35,7 +35,7 @@ func (w *world) stall(path string, body int, headers ...string) net.Conn {
 	return conn
 }
 
-func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
+func TestStalledUnverifiedRequestsBlockNoLargeWebhook(t *testing.T) {
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
 	path := w.receiver("ci", v1alpha1.GenericHMACReceiver)
@@ -53,7 +53,7 @@ func TestStrangersWhoStallKeepNoLargeWebhookOut(t *testing.T) {
 }
 
 // A client must not learn from a stall whether a path exists.
-func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
+func TestStalledRequestsAreDisconnectedEquallyOnAllPaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")
@@ -95,7 +95,7 @@ func TestWhoStallsIsCutOffAlikeOnAnyPath(t *testing.T) {
 	w.expectNoRequest()
 }
 
-func TestWhoTricklesHoldsNoRoomForEver(t *testing.T) {
+func TestTricklingRequestReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Client)
 	w.ClosedGate("production")

@@ -126,7 +126,7 @@ func TestApprovalsAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheCommandThatApprovesARevisionIsSafeForAShell(t *testing.T) {
+func TestApproveCommandIsShellSafe(t *testing.T) {
 	g := &v1alpha1.GatedSource{Spec: v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}}}
 	g.Namespace, g.Name, g.Status.Pending = "shop", "apps", &v1alpha1.SeenRevision{Revision: "x;$(id)@sha1:b"}
 	err := mayApproveRevision(g, "kubectl gate", "")
@@ -135,7 +135,7 @@ func TestTheCommandThatApprovesARevisionIsSafeForAShell(t *testing.T) {
 	}
 }
 
-func TestAPendingExceptionBegins(t *testing.T) {
+func TestPendingExceptionBegins(t *testing.T) {
 	later := anException(now.Add(time.Hour))
 	later.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActiveCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.PendingReason}}
 	if got := describeValidity(later, now); got != "begins 2026-11-21 13:00 (in 1h) and is over 2026-11-21 14:00 (in 2h)" {

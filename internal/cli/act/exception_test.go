@@ -140,7 +140,7 @@ func TestPeriodsAreParsed(t *testing.T) {
 	}
 }
 
-func TestFlagsOfExceptionChooseTheListAndTheZone(t *testing.T) {
+func TestExceptionFlagsSelectListAndZone(t *testing.T) {
 	tokyo := freezing(v1alpha1.OverrideAllow)
 	tokyo.Spec.TimeZone = "Asia/Tokyo"
 	period := []string{"22:00-05:00"}
@@ -193,7 +193,7 @@ func TestDefaultNamesAreValid(t *testing.T) {
 	}
 }
 
-func TestAnExceptionEndsAfterItBegins(t *testing.T) {
+func TestExceptionEndsAfterItBegins(t *testing.T) {
 	for _, tc := range []struct{ from, until, want string }{
 		{"14:00", "16:00", "11-21 14:00 to 11-21 16:00"},
 		{"11:00", "13:00", "11-22 11:00 to 11-22 13:00"},

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestOneParserReadsTheNamesOfAllCommands(t *testing.T) {
+func TestParseNames(t *testing.T) {
 	all := []Kind{ExceptionKind, GateKind, SourceKind}
 	for arg, want := range map[string]string{
 		"production": "Gate here/production", "gate/production": "Gate here/production", "shop/production": "Gate shop/production",

@@ -14,7 +14,7 @@ import (
 // now is a Saturday.
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func TestEveryReportOfAPlanIsAListOfItsKind(t *testing.T) {
+func TestPlanReportsAreLists(t *testing.T) {
 	at, r := metav1.NewTime(now), preview.Range{From: now, Until: now.AddDate(0, 0, 1)}
 	cause := preview.Cause{State: "opened", Reason: "OpenPeriod", Period: "nights"}
 	timeline := preview.Timeline{Intervals: []preview.Interval{{From: at, Until: at, Cause: cause}}}

@@ -9,7 +9,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-func TestTheStateOfAnExceptionFollowsItsReason(t *testing.T) {
+func TestExceptionStateFollowsReason(t *testing.T) {
 	record := func(reason string, from time.Duration) v1alpha1.ExceptionRecord {
 		return v1alpha1.ExceptionRecord{Reason: reason, ValidFrom: metav1.NewTime(now.Add(from))}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-func TestThePromotionsOfAGatedSourceSinceAnInstant(t *testing.T) {
+func TestPromotionsOfGatedSourceSinceInstant(t *testing.T) {
 	at := func(hour int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(hour) * time.Hour)) }
 	g := &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "apps", CreationTimestamp: at(-100)}}
 	for i := range v1alpha1.MaxPromotions {
@@ -37,7 +37,7 @@ func TestThePromotionsOfAGatedSourceSinceAnInstant(t *testing.T) {
 	}
 }
 
-func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
+func TestPromotionsAsTable(t *testing.T) {
 	var out bytes.Buffer
 	err := writePromotions(&out, []promotionItem{{explain.Metadata{Namespace: "shop", Name: "apps"}, v1alpha1.Promotion{
 		Revision: "main@sha1:b", From: "main@sha1:a", At: metav1.NewTime(now), Reason: "Approved",
@@ -49,7 +49,7 @@ func TestPromotionsAsATableForOtherPrograms(t *testing.T) {
 	}
 }
 
-func TestHistoryOfGatedSourcesTakesNamesAlone(t *testing.T) {
+func TestGatedSourceHistoryTakesNamesOnly(t *testing.T) {
 	const want = "--all-namespaces, --selector and --status-selector are for gates: name each gatedsource, also as source/NAMESPACE/NAME"
 	if err := runSourceHistory(t.Context(), &term.Terminal{}, nil, &kube.Scope{All: true}, nil, promotionScope{}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)

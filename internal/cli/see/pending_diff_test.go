@@ -16,7 +16,7 @@ import (
 )
 
 // The API server of the tests has no source-controller behind a Service.
-func TestArtifactsComeThroughTheAPIServer(t *testing.T) {
+func TestArtifactsAreReadThroughAPIServer(t *testing.T) {
 	code := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(code)
@@ -51,7 +51,7 @@ func TestArtifactsComeThroughTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestTheCommitsBetweenTwoRevisions(t *testing.T) {
+func TestCommitsBetweenRevisions(t *testing.T) {
 	one, two := strings.Repeat("1", 40), strings.Repeat("2", 40)
 	for want, w := range map[string]explain.Waiting{
 		"git log --oneline 111111111111..222222222222 in apps": {Revision: "main@sha1:" + one, Waits: "main@sha1:" + two},
@@ -72,7 +72,7 @@ func TestTheCommitsBetweenTwoRevisions(t *testing.T) {
 	}
 }
 
-func TestASourceKeepsTheNewestRevisionAlone(t *testing.T) {
+func TestSourceKeepsOnlyNewestRevision(t *testing.T) {
 	source := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "GitRepository", "metadata": map[string]any{"name": "apps"}, "status": map[string]any{"artifact": map[string]any{"revision": "main@sha1:b"}},
 	}}

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/explain"
 )
 
-func TestEveryReportIsAListOfItsKind(t *testing.T) {
+func TestReportsAreLists(t *testing.T) {
 	at := metav1.NewTime(now)
 	about := explain.Metadata{Namespace: "flux-system", Name: "production"}
 	ref := explain.Ref{APIVersion: "v1", Kind: "Kustomization", Namespace: "flux-system", Name: "production"}

@@ -59,7 +59,7 @@ func TestStatusPrintsTheConditionOnlyIfNoSectionDoes(t *testing.T) {
 	}
 }
 
-func TestAGateIsOpenAndTimesHaveTheirZoneInTheHeaders(t *testing.T) {
+func TestTableHeadersHaveZone(t *testing.T) {
 	g := is(metav1.ConditionTrue, v1alpha1.DefaultReason, "")
 	g.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(now.Add(-time.Hour)), State: v1alpha1.StateOpened}
 	start, end := "20:00", "21:00"
@@ -72,7 +72,7 @@ func TestAGateIsOpenAndTimesHaveTheirZoneInTheHeaders(t *testing.T) {
 	}
 }
 
-func TestWithoutExceptionsTheNextTransitionIsThatOfTheStatus(t *testing.T) {
+func TestNextTransitionIsFromStatusWithoutExceptions(t *testing.T) {
 	g := is(metav1.ConditionFalse, v1alpha1.DefaultReason, "")
 	start, end := "20:00", "21:00"
 	g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "w", Start: &start, End: &end}}
@@ -84,7 +84,7 @@ func TestWithoutExceptionsTheNextTransitionIsThatOfTheStatus(t *testing.T) {
 	}
 }
 
-func TestTheListOfTargetsNamesWhatSuspendedThem(t *testing.T) {
+func TestTargetListNamesSuspender(t *testing.T) {
 	sc := &screen{gate: is(metav1.ConditionTrue, "", ""), targets: []targetLine{{state: explain.Suspended, owners: []explain.Owner{{Manager: "flux"}}}}}
 	if got := shown(t, sc); !strings.Contains(got, "suspended   -          suspended by flux") {
 		t.Error(got)

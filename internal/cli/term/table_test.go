@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestATableIsCutWhereItDoesNotFit(t *testing.T) {
+func TestWideTableIsTruncated(t *testing.T) {
 	headers := []string{"NAME", "REASON", "NEXT (UTC)", "REQUESTED BY"}
 	row := []string{"production", "exception production-20261126-045936", "2026-11-26 22:00 (in 16h)", "alice"}
 	for columns, want := range map[int]string{

@@ -43,7 +43,7 @@ func read(t *testing.T, path string) (gates []string, faults string, err error) 
 	return set.Gates(), faults, err
 }
 
-func TestAFolderIsReadWithAllInIt(t *testing.T) {
+func TestFolderIsReadRecursively(t *testing.T) {
 	root := folder(t, map[string]string{
 		"a.yaml": gate("a"), "deep/er/b.yml": gate("b"), "c.json": `{"apiVersion": "gating.toolkit.fluxcd.io/v1alpha1", "kind": "Gate", "metadata": {"name": "c"}, "spec": {"default": "opened"}}`,
 		"values.yaml": "replicas: 1\n", "list.yaml": "- 1\n- 2\n", "README.md": gate("readme"), ".git/config.yaml": "{", ".hidden.yaml": "{", "empty.yaml": "",
@@ -55,7 +55,7 @@ func TestAFolderIsReadWithAllInIt(t *testing.T) {
 	}
 }
 
-func TestBrokenYAMLInAFolderIsAFaultWithTheNameOfItsFile(t *testing.T) {
+func TestInvalidYAMLErrorNamesFile(t *testing.T) {
 	_, faults, err := read(t, folder(t, map[string]string{"a.yaml": gate("a"), "deep/b.yaml": "spec: {", "c.yaml": strings.Replace(gate("c"), "opened", "ajar", 1)}))
 	lines := strings.Split(faults, "\n")
 	if err != nil || len(lines) != 3 || !strings.HasPrefix(lines[0], "c.yaml: apps/c: spec.default: ") || !strings.HasPrefix(lines[1], "deep/b.yaml: ") {
@@ -63,7 +63,7 @@ func TestBrokenYAMLInAFolderIsAFaultWithTheNameOfItsFile(t *testing.T) {
 	}
 }
 
-func TestALinkIsAFileOrNothing(t *testing.T) {
+func TestSymlinksToFilesAreRead(t *testing.T) {
 	root := folder(t, map[string]string{"gates/a.yaml": gate("a"), "links/none": ""})
 	for name, to := range map[string]string{"a.yaml": "../gates/a.yaml", "folder.yaml": "../gates"} {
 		if err := os.Symlink(to, filepath.Join(root, "links", name)); err != nil {
@@ -75,7 +75,7 @@ func TestALinkIsAFileOrNothing(t *testing.T) {
 	}
 }
 
-func TestAFolderWithAKustomizationIsBuilt(t *testing.T) {
+func TestFolderWithKustomizationIsBuilt(t *testing.T) {
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		root := folder(t, map[string]string{
 			"base/" + name: "resources: [gate.yaml]\nnamePrefix: eu-\n", "base/gate.yaml": gate("a"), "base/unused.yaml": gate("unused"),
@@ -87,7 +87,7 @@ func TestAFolderWithAKustomizationIsBuilt(t *testing.T) {
 	}
 }
 
-func TestAKustomizationInAFolderIsBuiltAndNotRead(t *testing.T) {
+func TestNestedKustomizationIsBuiltNotRead(t *testing.T) {
 	root := folder(t, map[string]string{"a.yaml": gate("a"), "apps/kustomization.yaml": "resources: [b.yaml]\nnamespace: web\n", "apps/b.yaml": gate("b"), "apps/unused.yaml": gate("c")})
 	if gates, faults, err := read(t, root); !slices.Equal(gates, []string{"apps/a", "web/b"}) || faults != "" || err != nil {
 		t.Errorf("%q, %q, %v", gates, faults, err)
@@ -95,7 +95,7 @@ func TestAKustomizationInAFolderIsBuiltAndNotRead(t *testing.T) {
 }
 
 // The addresses do not exist, so an attempt to connect would fail with another error.
-func TestKustomizeLoadsNothingRemote(t *testing.T) {
+func TestKustomizeLoadsNoRemoteResources(t *testing.T) {
 	const inline = "transformers:\n- |-\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: x}\n  path: https://127.0.0.1:1/patch.yaml\n"
 	for name, tc := range map[string]struct{ kustomization, address string }{
 		"a file":                  {"resources: ['https://127.0.0.1:1/gate.yaml']", "https://127.0.0.1:1/gate.yaml"},
@@ -127,7 +127,7 @@ func TestKustomizeLoadsNothingRemote(t *testing.T) {
 	}
 }
 
-func TestAnAddressThatNobodyLoadsIsNoHarm(t *testing.T) {
+func TestUnusedURLIsIgnored(t *testing.T) {
 	root := folder(t, map[string]string{
 		"gate.yaml":          gate("a"),
 		"kustomization.yaml": "resources: [gate.yaml]\ncommonAnnotations: {docs: 'https://127.0.0.1:1/docs'}\nimages: [{name: a, newName: github.com/a/b}]\nconfigMapGenerator: [{name: a, literals: ['url=https://127.0.0.1:1/']}]\n",
@@ -137,7 +137,7 @@ func TestAnAddressThatNobodyLoadsIsNoHarm(t *testing.T) {
 	}
 }
 
-func TestAKustomizationThatCannotBeBuiltIsAnErrorWithItsFolder(t *testing.T) {
+func TestBuildErrorNamesFolder(t *testing.T) {
 	for name, kustomization := range map[string]string{
 		"a file that is not there": "resources: [missing.yaml]", "no YAML": "resources: [", "a file above": "resources: [../../../../etc/hostname]",
 		"a chart": "helmCharts: [{name: a, repo: 'https://127.0.0.1:1/charts'}]", "a plug-in": "generators: [plugin.yaml]",

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
-func TestTheSameZonesGiveTheSameBytes(t *testing.T) {
+func TestPackIsReproducible(t *testing.T) {
 	d, err := tz.Open("../zoneinfo.zip")
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func update(t *testing.T, commands map[string]string, env string, args ...string
 	return string(out), err
 }
 
-func TestWithoutANetworkOnlyAnUpdateFails(t *testing.T) {
+func TestOnlyUpdateNeedsNetwork(t *testing.T) {
 	apt := map[string]string{"apt-get": "echo 'E: Could not connect' >&2; exit 100"}
 	const want = "time zone data: not checked: no network: E: Could not connect\n"
 	if got, err := update(t, apt, "DEB=", "outdated"); err != nil || got != want {

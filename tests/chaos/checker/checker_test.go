@@ -22,7 +22,7 @@ func span(from, until int) v1alpha1.Period {
 	return v1alpha1.Period{Name: "span", From: v1alpha1.NewDateTime(a.Time), Until: v1alpha1.NewDateTime(b.Time)}
 }
 
-func TestTheOwnEvaluationFollowsTheDecisionTable(t *testing.T) {
+func TestCheckerFollowsDecisionTable(t *testing.T) {
 	closed, opened := v1alpha1.GateSpec{Default: v1alpha1.StateClosed}, v1alpha1.GateSpec{Default: v1alpha1.StateOpened}
 	with := func(spec v1alpha1.GateSpec, change func(*v1alpha1.GateSpec)) v1alpha1.GateSpec {
 		change(&spec)
@@ -103,7 +103,7 @@ func reported(version, ready, approved string) *unstructured.Unstructured {
 	return obj
 }
 
-func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
+func TestBrokenPromiseIsFound(t *testing.T) {
 	removed := reported("2", "True", "True")
 	unstructured.RemoveNestedField(removed.Object, "status", "lastAppliedRevision")
 	approved := kustomization("2", nil)
@@ -144,7 +144,7 @@ func TestAVersionThatBreaksAPromiseIsFound(t *testing.T) {
 	}
 }
 
-func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
+func TestGateReportsClosedBeforeHolding(t *testing.T) {
 	versionOfGate := func(version, opened string) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{
 			"kind": "Gate", "spec": map[string]any{"default": "opened", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}},
@@ -209,7 +209,7 @@ func TestAGateSaysThatItIsClosedBeforeItHolds(t *testing.T) {
 	}
 }
 
-func TestATargetOfAClosedGateHasToBeHeld(t *testing.T) {
+func TestTargetOfClosedGateMustBeHeld(t *testing.T) {
 	g := v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}}}}
 	g.Name, g.UID = "g", types.UID("g")
 	log := NewLog()
@@ -229,7 +229,7 @@ func TestATargetOfAClosedGateHasToBeHeld(t *testing.T) {
 	}
 }
 
-func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
+func TestRespectedResumeIsNotReverted(t *testing.T) {
 	gate := func(version string, generation int64) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{
 			"kind": "Gate", "metadata": map[string]any{"name": "g", "namespace": "ns", "uid": "g", "resourceVersion": version, "generation": generation},
@@ -278,7 +278,7 @@ func TestAResumeThatEveryGateRespectsIsNotUndone(t *testing.T) {
 	}
 }
 
-func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
+func TestEarlyRequestEndsOppositeOne(t *testing.T) {
 	requestAt := func(action v1alpha1.RequestAction, at int, window time.Duration) Request {
 		return Request{Action: action, At: minute(at).Time, Window: window}
 	}
@@ -303,7 +303,7 @@ func TestAnEarlyRequestEndsTheOppositeOne(t *testing.T) {
 	}
 }
 
-func TestWhatAClosedGateGovernsIsNotLetGo(t *testing.T) {
+func TestReleaseByClosedGateIsFound(t *testing.T) {
 	gate := func(version, name, opened string, change ...func(spec, status map[string]any)) *unstructured.Unstructured {
 		spec := map[string]any{"default": "closed", "targets": []any{map[string]any{"kind": "Kustomization", "name": "*"}}}
 		status := map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Opened", "status": opened}}}

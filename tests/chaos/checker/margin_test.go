@@ -38,7 +38,7 @@ func holder(change func(*v1alpha1.GateSpec)) v1alpha1.Gate {
 	return g
 }
 
-func TestARenewalIsHeldNoLongerThanUntilTheMargin(t *testing.T) {
+func TestRenewalIsHeldUntilMarginAtMost(t *testing.T) {
 	small := func(s *v1alpha1.GateSpec) {
 		s.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: &v1alpha1.Duration{Duration: SmallMargin}}
 	}
@@ -70,7 +70,7 @@ func TestARenewalIsHeldNoLongerThanUntilTheMargin(t *testing.T) {
 	}
 }
 
-func TestASuspendedGateExcusesNoCertificateOfOthers(t *testing.T) {
+func TestSuspendedGateExcusesNoOtherCertificate(t *testing.T) {
 	suspend := func(s *v1alpha1.GateSpec) { s.Suspend = true }
 	elsewhere := func(s *v1alpha1.GateSpec) { s.Suspend, s.Targets = true, nil }
 	unnamed := certificate("0 12 22 11 *")
@@ -95,7 +95,7 @@ func TestASuspendedGateExcusesNoCertificateOfOthers(t *testing.T) {
 	}
 }
 
-func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
+func TestHoldPastMarginIsFound(t *testing.T) {
 	gate := func(suspend bool) *unstructured.Unstructured {
 		obj := &unstructured.Unstructured{Object: map[string]any{"kind": "Gate", "spec": map[string]any{"default": "closed", "suspend": suspend}}}
 		obj.SetNamespace("ns")
@@ -144,7 +144,7 @@ func TestNoVersionIsHeldPastTheMargin(t *testing.T) {
 	}
 }
 
-func TestAnExceptionSaysWhatItIs(t *testing.T) {
+func TestExceptionStatusIsChecked(t *testing.T) {
 	exception := func(active metav1.ConditionStatus, reason string) v1alpha1.GateException {
 		e := v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{ValidFrom: minute(-10), ValidUntil: minute(10)}}
 		e.Name, e.Namespace, e.UID, e.Spec.GateRef.Name = "e", "ns", "e", "g"

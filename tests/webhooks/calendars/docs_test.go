@@ -16,7 +16,7 @@ import (
 	"github.com/fluxcd/gating-controller/tests/markdown"
 )
 
-func TestThePageOnSubscriptionsWorksAsWritten(t *testing.T) {
+func TestSubscriptionsPage(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}

@@ -82,7 +82,7 @@ func mayRead(w *harness.World) {
 	}
 }
 
-func TestEveryReplicaServesTheSameCalendarAndFollowsTheCluster(t *testing.T) {
+func TestReplicasServeSameCalendarAndFollowCluster(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	mayRead(w)
 	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "all"}, StringData: map[string]string{"token": token}})
@@ -135,7 +135,7 @@ func TestEveryReplicaServesTheSameCalendarAndFollowsTheCluster(t *testing.T) {
 }
 
 // With shards, the controller that serves calendars includes the Gates of all shards.
-func TestACalendarHasTheGatesOfAllShards(t *testing.T) {
+func TestCalendarHasGatesOfAllShards(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	mayRead(w)
 	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "all"}, StringData: map[string]string{"token": token}})

@@ -28,7 +28,7 @@ func pages(t *testing.T) []markdown.Block {
 	return markdown.Blocks(way + read("webhook-signatures.md") + read("webhook-senders.md") + read("production-follows-staging.md") + change)
 }
 
-func TestTheCommandsOfThePagesOnWebhooksWork(t *testing.T) {
+func TestWebhookPagesCommandsWork(t *testing.T) {
 	standins := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(standins, "curl"), "./standin")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -89,7 +89,7 @@ func runPages(t *testing.T, first ...string) {
 	}
 }
 
-func TestTheManifestsOfThePagesOnWebhooksAreAccepted(t *testing.T) {
+func TestWebhookPagesManifestsAreAccepted(t *testing.T) {
 	accepted := 0
 	for _, block := range pages(t) {
 		if block.Language != "yaml" || !strings.Contains(block.Text, "kind: Ingress") {

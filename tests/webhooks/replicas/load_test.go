@@ -96,7 +96,7 @@ func (w *world) senders(to *service) []*sender {
 	return all
 }
 
-func TestNoAcknowledgedWebhookIsLostWhenAnythingDies(t *testing.T) {
+func TestNoAcknowledgedWebhookIsLost(t *testing.T) {
 	w := newWorld(t)
 	to := &service{}
 	senders := w.senders(to)

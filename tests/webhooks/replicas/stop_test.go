@@ -16,7 +16,7 @@ import (
 )
 
 // When the replica is stopped, it has not written any of these requests yet.
-func TestAReplicaThatEndsAnswersWhatItHasTaken(t *testing.T) {
+func TestStoppingReplicaRespondsToAcceptedWebhooks(t *testing.T) {
 	w := newWorld(t)
 	var senders []*sender
 	for i := range 6 {
@@ -89,7 +89,7 @@ func (s *sender) probe(ctx context.Context, p *harness.Process) attempt {
 	return other.post(ctx, p.Webhooks, &delivery{})
 }
 
-func TestNoSenderSeesARollout(t *testing.T) {
+func TestRolloutIsInvisibleToSenders(t *testing.T) {
 	w := newWorld(t)
 	to := &service{}
 	senders := w.senders(to)
