@@ -178,7 +178,7 @@ func TestUnwritableLock(t *testing.T) {
 		return nil
 	}
 	w.Edit(other, func() { other.Spec.Targets = []v1alpha1.TargetReference{named("apps")} })
-	if _, err := w.Try(other); !apierrors.IsConflict(err) {
+	if _, err := w.Try(other); err == nil || !strings.Contains(err.Error(), "injected") {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	w.Writes.Reset()

@@ -57,7 +57,7 @@ func TestHistoryFormats(t *testing.T) {
 	if err != nil || len(rows) != 5 || rows[0][0] != "at" || rows[3][3] != "opened" || rows[3][11] != "hotfix, 1234" {
 		t.Errorf("%v: %v", err, rows)
 	}
-	w.Gate("suspended", v1alpha1.GateSpec{Suspend: true})
+	w.Gate("suspended", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: true})
 	if got := w.gate("history", "suspended"); got.out != "" || !strings.Contains(got.errOut, "There is no history.") {
 		t.Errorf("%+v", got)
 	}

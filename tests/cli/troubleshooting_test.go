@@ -219,7 +219,8 @@ func TestTroubleshootingPages(t *testing.T) {
 	for page, scenes := range symptoms {
 		for _, s := range sectionsOf(t, page) {
 			if sc, ok := scenes[s.heading]; ok {
-				t.Run(page+": "+s.heading, func(t *testing.T) {
+				// Temporary directories have the name of the test, and kubectl splits the value of --filename at commas.
+				t.Run(page+": "+strings.ReplaceAll(s.heading, ",", ""), func(t *testing.T) {
 					t.Parallel()
 					w := newWorld(t)
 					sc.plays(w, page, s)
