@@ -1,9 +1,6 @@
 package verdict
 
 import (
-	"slices"
-	"time"
-
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -15,7 +12,7 @@ import (
 // mode Audit that releases the Certificate has no terms. If no Gate has terms, the default margin applies.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
-	var margins []time.Duration
+	known := false
 	for _, g := range holders {
 		if g.Audits && g.Effect == Open {
 			continue
@@ -24,12 +21,13 @@ func Terms(holders []Gate) target.Terms {
 		if g.Object != nil {
 			policy = ptr.Deref(g.Object.Spec.Certificates, policy)
 		}
-		margins = append(margins, policy.SafetyMargin.Or(v1alpha1.DefaultSafetyMargin))
+		if margin := policy.SafetyMargin.Or(v1alpha1.DefaultSafetyMargin); !known || margin < terms.Margin {
+			terms.Margin, known = margin, true
+		}
 		terms.Strict = terms.Strict || policy.Strict
 	}
-	if len(margins) == 0 {
-		margins = []time.Duration{v1alpha1.DefaultSafetyMargin}
+	if !known {
+		terms.Margin = v1alpha1.DefaultSafetyMargin
 	}
-	terms.Margin = slices.Min(margins)
 	return terms
 }
