@@ -437,6 +437,14 @@ type GateStatus struct {
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
+	// Overlays lists the states of targets that differ from the state of the Gate
+	// now or at the next change, because of GateExceptions with spec.targets. At
+	// most 32.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Overlays []Overlay `json:"overlays,omitempty"`
+
 	// Dependencies are the observed states of the objects in spec.dependsOn, in
 	// the same order. At most 16.
 	// +kubebuilder:validation:MaxItems=16

@@ -22,6 +22,9 @@ const (
 	// broken. It bounds the time of a decision.
 	MaxEffectiveExceptions = 20
 
+	// MaxExceptionTargets is the number of entries in spec.targets.
+	MaxExceptionTargets = 16
+
 	// MaxTTLAfterExpired is the longest spec.ttlAfterExpired, ten years.
 	MaxTTLAfterExpired = 87600 * time.Hour
 
@@ -46,6 +49,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || has(self.default) || (has(self.openPeriods) && size(self.openPeriods) > 0) != (has(self.closePeriods) && size(self.closePeriods) > 0)",message="leadTime needs exactly one of openPeriods and closePeriods: write two exceptions, or remove leadTime"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) || !has(self.openPeriods) || self.openPeriods.all(p, has(p.timeZone) || !has(p.start) && !has(p.schedule) && (!has(p.from) || p.from.size() > 16))",message="openPeriods with start, schedule, dates or local times need a time zone, because that of the gate does not count: set timeZone, such as timeZone: Europe/Oslo"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) || !has(self.closePeriods) || self.closePeriods.all(p, has(p.timeZone) || !has(p.start) && !has(p.schedule) && (!has(p.from) || p.from.size() > 16))",message="closePeriods with start, schedule, dates or local times need a time zone, because that of the gate does not count: set timeZone, such as timeZone: Europe/Oslo"
+// +kubebuilder:validation:XValidation:rule="!has(self.leadTime) || !has(self.targets)",message="leadTime must not be set together with targets, because it delays the schedule of the whole gate: remove leadTime or targets"
+// +kubebuilder:validation:XValidation:rule="!has(self.targets) || self.targets.map(t, (has(t.matchLabels) ? size(t.matchLabels) : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? size(t.namespaceSelector.matchLabels) : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) : 0)).sum() <= 64",message="the selectors in targets can have at most 64 labels, expressions and values together: label the objects, and select them by one label"
+// +kubebuilder:validation:XValidation:rule="!has(self.targets) || self.targets.map(t, size(t.kind) + size(t.name) + (has(t.apiVersion) ? size(t.apiVersion) : 0) + (has(t.__namespace__) ? size(t.__namespace__) : 0) + (has(t.matchLabels) ? t.matchLabels.map(k, size(k)).sum() : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, size(e.key)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? t.namespaceSelector.matchLabels.map(k, size(k)).sum() : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, size(e.key)).sum() : 0) : 0)).sum() <= 4096",message="the references and the keys of labels in targets can have at most 4,096 characters together: label the objects, and select them by one label"
 type GateExceptionSpec struct {
 	// GateRef names the Gate, in the same namespace. The Gate need not exist yet.
 	// Immutable.
@@ -64,6 +70,18 @@ type GateExceptionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z') && timestamp(int(self)) == self",message="must be a time in RFC 3339 with whole seconds such as 2026-12-19T00:00:00Z"
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
+
+	// Targets limits the exception to those targets of the Gate that one of the
+	// entries matches. The periods then apply to these targets only, and the state
+	// of the Gate does not change. They win over exceptions without targets. Among
+	// exceptions with targets, closed wins. Each entry is written as in
+	// spec.targets of a Gate. At most 16. If omitted, the exception applies to the
+	// Gate. Not together with leadTime.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Targets []TargetReference `json:"targets,omitempty"`
 
 	// TimeZone is the time zone of start, end, schedule, dates and local times in
 	// the periods: a name of the IANA database, such as Europe/Oslo. That of the
@@ -219,6 +237,10 @@ func (in *GateException) SetConditions(conditions []metav1.Condition) {
 func (in *GateException) OnlyCloses() bool {
 	return len(in.Spec.OpenPeriods) == 0 && (in.Spec.Default == StateClosed || in.Spec.Default == "" && len(in.Spec.ClosePeriods) > 0)
 }
+
+// HasTargets returns whether the exception applies only to some targets of its
+// Gate.
+func (in *GateException) HasTargets() bool { return len(in.Spec.Targets) > 0 }
 
 // ExpiredBy returns whether the exception has ended at an instant.
 func (in *GateException) ExpiredBy(now time.Time) bool { return !now.Before(in.Spec.ValidUntil.Time) }

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,8 @@ type Decision struct {
 	RequestedAt, ResetToDefaultAt *metav1.Time
 	// Request is the request that decided the state, nil if no request did.
 	Request *ledger.Request
+	// Overlays are the states of targets that differ from the state of the Gate.
+	Overlays []v1alpha1.Overlay
 	// Errors lists the errors of an invalid spec.
 	Errors field.ErrorList
 	// Broken lists the calendars that cannot be read.
@@ -60,8 +63,12 @@ func (in *Snapshot) Decide(now time.Time) Decision {
 	}
 	request := requests.Deciding(s.Reason)
 	d.Message = message(s, d.Next, &g.Spec, request)
+	var edge time.Time
+	d.Overlays, edge = overlays(compiled.Timetable, counts, opened, closed, now)
+	d.Recheck = schedule.Earlier(d.Recheck, edge)
 	if why := waitsFor(g); why != "" {
 		d.wait(g, s, request, why)
+		onlyClosing(d.Overlays, nil)
 	}
 	waiting := requests.Unapproved(now)
 	d.Message += after(requests.WaitsForApproval(waiting)) + after(requests.Uncounted())
@@ -129,13 +136,13 @@ func (d Decision) Withheld() Decision {
 }
 
 // decideInvalid decides on a Gate with an invalid spec. It never opens the Gate, and closes it if a close is due or a dependency is not
-// ready. A Gate that never had a valid spec is closed.
+// ready. A Gate that never had a valid spec is closed. The overlays stay as they are.
 func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
 	cause := errs.ToAggregate().Error()
 	d := Decision{
 		State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason, Errors: errs,
 		Message:     msgInvalidStaysClosed + cause,
-		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt,
+		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt, Overlays: slices.Clone(g.Status.Overlays),
 	}
 	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
 		return d

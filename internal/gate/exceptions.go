@@ -50,12 +50,12 @@ func isValidAt(e *v1alpha1.GateException, now time.Time) bool {
 	return !now.Before(e.Spec.ValidFrom.Time) && !e.ExpiredBy(now)
 }
 
-// applying returns the exceptions that apply at p.now: the valid exceptions up to and including the first that can open. If that exception
-// is broken and cannot close, the next one also applies if it may close. All later exceptions are ignored.
+// applying returns the exceptions that apply to the Gate at p.now: the valid exceptions up to and including the first that can open. If
+// that exception is broken and cannot close, the next one also applies if it may close. All later exceptions are ignored.
 func (p *peers) applying() (apply []*v1alpha1.GateException) {
 	first := true // no exception that can open has been seen yet
 	for _, e := range p.counts {
-		if !isValidAt(e, p.now) {
+		if !timetable.AppliesToGate(e, timetable.Excess(p.counts)) || !isValidAt(e, p.now) {
 			continue
 		}
 		if first || timetable.MayClose(&e.Spec) {
@@ -143,7 +143,7 @@ func (p *peers) reason(e *v1alpha1.GateException) string {
 		return v1alpha1.WaitingApprovalReason
 	case !isValidAt(e, p.now):
 		return v1alpha1.PendingReason
-	case !slices.ContainsFunc(p.apply, func(a *v1alpha1.GateException) bool { return a.Name == e.Name }):
+	case !e.HasTargets() && !slices.ContainsFunc(p.apply, func(a *v1alpha1.GateException) bool { return a.Name == e.Name }):
 		return v1alpha1.OverlappedReason
 	}
 	return v1alpha1.InForceReason
@@ -151,12 +151,12 @@ func (p *peers) reason(e *v1alpha1.GateException) string {
 
 // newer returns the exceptions that override this one at some time, in their order of precedence.
 func (p *peers) newer(e *v1alpha1.GateException) []*v1alpha1.GateException {
-	if e.OnlyCloses() {
+	if e.OnlyCloses() || e.HasTargets() {
 		return nil
 	}
 	own := slices.IndexFunc(p.counts, func(c *v1alpha1.GateException) bool { return c.Name == e.Name })
 	return slices.DeleteFunc(slices.Clone(p.counts[:max(own, 0)]), func(newer *v1alpha1.GateException) bool {
-		return newer.OnlyCloses() || !overlap(newer, e)
+		return newer.OnlyCloses() || newer.HasTargets() || !overlap(newer, e)
 	})
 }
 

@@ -2,6 +2,7 @@ package gate
 
 // Messages shown to users in conditions, events, the history, errors and logs.
 const (
+	msgOverlay               = "Gate %s for this target by exception '%s'"
 	msgOtherUID              = "%s is the UID of another exception"
 	msgOtherGeneration       = "generation %s is not the current one"
 	msgNotApprovable         = "Exception cannot be approved: its authors are unknown, because it was created without config/policies, and gate '%s/%s' requires %s; create it again"
@@ -76,6 +77,5 @@ const (
 	msgWave                  = "wave %s: %d of %d ready"
 	msgNextWave              = ", wave %s starts at %s"
 	msgSuspended             = "Gate is suspended: it holds nothing until spec.suspend is removed"
-	msgNamespaceTwice        = "a target has a namespace or a namespaceSelector, not both"
 	msgSoak                  = "must be from 0s to 168h (7 days)"
 )

@@ -86,7 +86,7 @@ func (in *Snapshot) Resolve(o Observed, now time.Time) *Resolution {
 	r := &Resolution{snapshot: in, observed: o, At: now}
 	r.gate, r.Handled = r.handle(in.Gate, now)
 	if len(in.Gate.Spec.DependsOn) > 0 && o.Dependencies == nil {
-		if ready := in.WithGate(r.gate).DecideIfReady(now); ready.State == v1alpha1.StateOpened {
+		if ready := in.WithGate(r.gate).DecideIfReady(now); ready.State == v1alpha1.StateOpened || opensMore(ready.Overlays, nil) {
 			r.Needs = NeedsDependencies
 			if ready.Next != nil {
 				r.Closing = ready.Next.At.Time
@@ -144,11 +144,11 @@ func (r *Resolution) decide(d Decision) {
 	}
 }
 
-// opens returns whether the decision opens the Gate, or keeps it open although its spec, its requests or the time have changed. The latter
-// matters, because a close may have ended by only one of the two clocks.
+// opens returns whether the decision opens the Gate or some of its targets, or keeps the Gate open although its spec, its requests or the
+// time have changed. The latter matters, because a close may have ended by only one of the two clocks.
 func (r *Resolution) opens() bool {
 	before := r.snapshot.Gate
-	return r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
+	return opensMore(r.Overlays, before.Status.Overlays) || r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
 		len(r.Handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
 		conditions.GetReason(before, meta.ReadyCondition) == v1alpha1.TimeUnknownReason)
 }
@@ -164,9 +164,10 @@ func missedTransition(before *v1alpha1.Gate, state v1alpha1.State, now time.Time
 func (r *Resolution) confirm(t *ServerTime) {
 	before := r.snapshot.Gate
 	if r.Err = t.Unknown(); r.Err != nil {
-		if !conditions.IsTrue(before, v1alpha1.OpenedCondition) {
+		if r.State == v1alpha1.StateOpened && !conditions.IsTrue(before, v1alpha1.OpenedCondition) {
 			r.Decision = r.Withheld()
 		}
+		onlyClosing(r.Overlays, before.Status.Overlays)
 		return
 	}
 	then, handled := r.handle(before, t.reached(r.At))
@@ -175,10 +176,14 @@ func (r *Resolution) confirm(t *ServerTime) {
 		at = d.Next.At.Time // by the API server's clock, this opening has not ended yet
 		d = r.decisionOn(then, at)
 	}
-	if d.State == v1alpha1.StateOpened {
+	if d.State == v1alpha1.StateOpened || r.State == v1alpha1.StateClosed {
+		if onlyClosing(r.Overlays, d.Overlays) {
+			r.Rechecks = append(r.Rechecks, t.RequestedAt.Add(t.Until(r.At)))
+		}
 		return
 	}
 	rechecks := r.Rechecks
+	onlyClosing(d.Overlays, r.Overlays)
 	r.decide(d)
 	for _, recheck := range r.Rechecks {
 		if recheck.After(at) {
@@ -193,13 +198,21 @@ func (r *Resolution) confirm(t *ServerTime) {
 
 // closeByServer closes a Gate that is due to close by the API server's clock, which is ahead. It never opens a Gate.
 func (r *Resolution) closeByServer(ahead time.Duration) {
-	if r.State == v1alpha1.StateOpened {
+	if r.State == v1alpha1.StateOpened || len(r.Overlays) > 0 {
 		at := r.At.Add(ahead)
 		then, handled := r.handle(r.gate, at) // r.gate, because new requests may have ended by the API server's clock
-		if d := r.decisionOn(then, at); d.State == v1alpha1.StateClosed {
+		d := r.decisionOn(then, at)
+		onlyClosing(d.Overlays, r.Overlays)
+		r.Overlays = d.Overlays
+		for i := range r.Overlays {
+			r.Rechecks = append(r.Rechecks, r.Overlays[i].Until.Add(-ahead))
+		}
+		switch {
+		case r.State == v1alpha1.StateClosed:
+		case d.State == v1alpha1.StateClosed:
 			r.decide(d)
 			r.gate, r.Handled, r.At = then, append(slices.Clip(r.Handled), handled...), at
-		} else if r.Next != nil && r.Next.At.After(at) { // earlier than by the controller's clock
+		case r.Next != nil && r.Next.At.After(at): // earlier than by the controller's clock
 			r.Rechecks = append(r.Rechecks, r.Next.At.Add(-ahead))
 		}
 	}

@@ -76,5 +76,5 @@ func Validate(g *v1alpha1.Gate) field.ErrorList {
 
 // specErrors returns the errors of dependencies, targets and waves. timetable.Compile finds all other errors.
 func specErrors(g *v1alpha1.Gate) field.ErrorList {
-	return slices.Concat(dependencyErrors(g), targetErrors(g), waveErrors(g))
+	return slices.Concat(dependencyErrors(g), timetable.ValidateTargets(g.Spec.Targets), waveErrors(g))
 }

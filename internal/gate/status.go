@@ -36,6 +36,7 @@ func (r *Resolution) record() {
 	s := &g.Status
 	s.Conditions = slices.Clone(s.Conditions)
 	s.NextTransition, s.RequestedAt, s.ResetToDefaultAt = r.Next, r.RequestedAt, r.ResetToDefaultAt
+	s.Overlays = withSince(r.Overlays, before.Status.Overlays, r.At)
 	r.recordConditions(&g)
 	s.Exceptions = r.snapshot.WithGate(&g).exceptionRecords(r.At)
 	r.Changed = stateChanged(before, &g)
@@ -104,7 +105,8 @@ func AffectsTargets(before, after *v1alpha1.Gate) bool {
 		ledger.CloseRequested(before) != ledger.CloseRequested(after) ||
 		!equality.Semantic.DeepEqual(conditions.Get(before, v1alpha1.OpenedCondition), conditions.Get(after, v1alpha1.OpenedCondition)) ||
 		!equality.Semantic.DeepEqual(before.Status.NextTransition, after.Status.NextTransition) ||
-		!equality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition)
+		!equality.Semantic.DeepEqual(before.Status.LastTransition, after.Status.LastTransition) ||
+		!equality.Semantic.DeepEqual(before.Status.Overlays, after.Status.Overlays)
 }
 
 // IsCurrent returns whether the status is for the current generation of the spec.

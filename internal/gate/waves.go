@@ -21,7 +21,7 @@ func waveErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	}
 	for i := range g.Spec.Release.Waves {
 		w, at := &g.Spec.Release.Waves[i], field.NewPath("spec", "release", "waves").Index(i)
-		errs = append(errs, selectorErrors(at, w.Selector())...)
+		errs = append(errs, timetable.ValidateSelector(at, w.Selector())...)
 		if w.Soak != nil && (w.Soak.Duration < 0 || w.Soak.Duration > maxSoak) {
 			errs = append(errs, timetable.InvalidDuration(at.Child("soak"), *w.Soak, msgSoak))
 		}

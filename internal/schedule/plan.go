@@ -155,12 +155,22 @@ func (p *Plan) State(at time.Time) State {
 	return m.state
 }
 
+// Now returns the decision at now without Next. It is not subject to the budget.
+func (p *Plan) Now(now time.Time) Decision {
+	return p.at(now.Unix(), true, nil).decision()
+}
+
+// decision returns the decision at the moment without Next.
+func (m moment) decision() Decision {
+	event, until := m.event()
+	return Decision{State: m.state, Reason: m.reason, By: m.by, Event: event, Until: instant(min(m.until, until))}
+}
+
 // Decide returns the decision at now. The budget limits only the search for Next.
 func (p *Plan) Decide(now time.Time) Decision {
 	t := now.Unix()
 	m := p.at(t, true, nil)
-	event, until := m.event()
-	d := Decision{State: m.state, Reason: m.reason, By: m.by, Event: event, Until: instant(min(m.until, until))}
+	d := m.decision()
 	next, reached := p.next(m, t+horizon)
 	if d.Reached = instant(reached); next.start != never {
 		d.Next = next.transition()

@@ -12,9 +12,9 @@ func Between(name string, from, until time.Time) Period {
 	return period
 }
 
-// Earlier returns the earlier of two times. If a is zero, which means never, it returns b.
+// Earlier returns the earlier of two times. Zero means never.
 func Earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

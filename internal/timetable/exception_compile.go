@@ -48,6 +48,10 @@ func exceptionRules(e *v1alpha1.GateException) (schedule.Exception, field.ErrorL
 	default:
 		c.add(field.NotSupported(root.Child("default"), d, []v1alpha1.State{v1alpha1.StateClosed, v1alpha1.StateOpened}))
 	}
+	if n := len(e.Spec.Targets); n > v1alpha1.MaxExceptionTargets {
+		c.add(field.TooMany(root.Child("targets"), n, v1alpha1.MaxExceptionTargets))
+	}
+	c.errs = append(c.errs, ValidateTargets(e.Spec.Targets)...)
 	if lead := e.Spec.LeadTime; lead != nil {
 		made.Lead = lead.Duration
 		c.leadTime(root.Child("leadTime"), &e.Spec)
@@ -101,6 +105,8 @@ func (c *compiler) leadTime(path *field.Path, spec *v1alpha1.GateExceptionSpec) 
 		c.add(field.Invalid(path, lead.String(), msgLeadBounds))
 	}
 	switch {
+	case len(spec.Targets) > 0:
+		c.add(field.Forbidden(path, msgLeadAndTargets))
 	case spec.Default != "":
 		c.add(field.Forbidden(path, msgLeadAndDefault))
 	case (len(spec.OpenPeriods) > 0) == (len(spec.ClosePeriods) > 0):

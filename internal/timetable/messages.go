@@ -43,10 +43,12 @@ const (
 	msgZoneNeeded         = "start, schedule, dates and local times need a time zone, because that of the gate does not count: set it here or in spec.timeZone, such as timeZone: Europe/Oslo"
 	msgLeadBounds         = "must be from 1s to 2160h (90 days)"
 	msgLeadAndDefault     = "must not be set together with default, which sets aside the schedule that it delays: remove leadTime or default"
+	msgLeadAndTargets     = "must not be set together with targets, because it delays the schedule of the whole gate: remove leadTime or targets"
 	msgLeadPeriods        = "needs exactly one of openPeriods and closePeriods: write two exceptions, or remove leadTime"
 	msgValidityRequired   = "an exception needs validFrom and validUntil"
 	msgWholeSeconds       = "must be in whole seconds"
 	msgValidUntilLater    = "must be later than validFrom"
 	msgValidityBounds     = "must be at most 2160h (90 days) after validFrom"
+	msgNamespaceTwice     = "a target has a namespace or a namespaceSelector, not both"
 	msgLeadRefused        = "is refused, because the gate and the periods of its exceptions change too often: use fewer or longer periods"
 )

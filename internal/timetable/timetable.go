@@ -51,20 +51,46 @@ func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateE
 // keyOf returns the key of an exception in a Timetable.
 func keyOf(e *v1alpha1.GateException) string { return e.Namespace + "/" + e.Name }
 
-// Plan returns the plan of the Gate with the exceptions that count, in order of precedence, and with the periods of requests. A nil budget
-// means a new budget of schedule.DecisionLookups. Excess exceptions count as broken, because the Gate could open without them.
+// Plan returns the plan of the Gate with the exceptions that count, in order of precedence, and with the periods of requests. Only those
+// apply for which AppliesToGate is true. A nil budget means a new budget of schedule.DecisionLookups. Excess exceptions count as broken,
+// because the Gate could open without them.
 func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []schedule.Period, budget *schedule.Budget) *schedule.Plan {
 	config := t.config
 	config.Open, config.Close, config.Budget = opened, closed, budget
 	tooMany := Excess(counts)
 	for _, e := range counts {
-		if slices.Contains(tooMany, e) {
-			config.Exceptions = append(config.Exceptions, broken(e))
-		} else {
-			config.Exceptions = append(config.Exceptions, t.exceptions[keyOf(e)]().Exception)
+		if AppliesToGate(e, tooMany) {
+			config.Exceptions = append(config.Exceptions, t.exception(e, tooMany))
 		}
 	}
 	return schedule.NewPlan(config)
+}
+
+// exception returns a compiled exception, a broken one if it is in excess.
+func (t *Timetable) exception(e *v1alpha1.GateException, excess []*v1alpha1.GateException) schedule.Exception {
+	if slices.Contains(excess, e) {
+		return broken(e)
+	}
+	return t.exceptions[keyOf(e)]().Exception
+}
+
+// Above returns the plan of everything that wins over exceptions: requests, close periods with override: Deny, notBefore and notAfter. Its
+// reason is schedule.Default while none of them decides.
+func (t *Timetable) Above(opened, closed []schedule.Period) *schedule.Plan {
+	return schedule.NewPlan(schedule.Config{
+		Open: opened, Close: closed, HardClosePeriods: t.config.HardClosePeriods, NotBefore: t.config.NotBefore, NotAfter: t.config.NotAfter,
+	})
+}
+
+// Alone returns the plan of one exception. Its reason is schedule.Default while the exception does not decide.
+func (t *Timetable) Alone(e *v1alpha1.GateException) *schedule.Plan {
+	return schedule.NewPlan(schedule.Config{Exceptions: []schedule.Exception{t.exceptions[keyOf(e)]().Exception}})
+}
+
+// AppliesToGate returns whether an exception affects the state of its Gate. One with targets does only if it is in excess and may have been
+// meant to close: it then closes the Gate, because the number of overlays is limited.
+func AppliesToGate(e *v1alpha1.GateException, excess []*v1alpha1.GateException) bool {
+	return !e.HasTargets() || MayClose(&e.Spec) && slices.Contains(excess, e)
 }
 
 // ExceptionErrors returns the errors of an exception, which must have been passed to Compile.

@@ -22,7 +22,7 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	case named && !g.DeletionTimestamp.IsZero():
 		return Gate{Name: name, Effect: Missing}, true
 	case s.Governs(g, obj) && s.Reaches(g.Namespace, obj.GetNamespace()):
-		return Governing(name, g, now), true
+		return Governing(name, s.ForTarget(g, obj), now), true
 	case !slices.Contains(HeldBy(obj), name):
 		return Gate{}, false
 	case s.Governs(g, obj) && !g.Audits():

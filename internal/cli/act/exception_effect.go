@@ -22,7 +22,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	g, e, others := w.gate, w.exception, w.others
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
 	for _, o := range others {
-		if !e.OnlyCloses() && !o.OnlyCloses() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
+		if !e.OnlyCloses() && !o.OnlyCloses() && !e.HasTargets() && !o.HasTargets() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
 			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
 				exceptionTitle(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
 		}

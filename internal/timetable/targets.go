@@ -1,4 +1,4 @@
-package gate
+package timetable
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,15 +11,15 @@ import (
 // maxSelected bounds the labels and the expressions of a selector, as the CRD does.
 const maxSelected = 32
 
-// targetErrors returns the errors of spec.targets. If a selector is invalid, the targets of the Gate are unknown.
-func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
-	for i := range g.Spec.Targets {
-		ref, path := &g.Spec.Targets[i], field.NewPath("spec", "targets").Index(i)
-		errs = append(errs, selectorErrors(path, ref.Selector())...)
+// ValidateTargets returns the errors of spec.targets of a Gate or an exception. If a selector is invalid, it is unknown what it matches.
+func ValidateTargets(refs []v1alpha1.TargetReference) (errs field.ErrorList) {
+	for i := range refs {
+		ref, path := &refs[i], field.NewPath("spec", "targets").Index(i)
+		errs = append(errs, ValidateSelector(path, ref.Selector())...)
 		if ref.NamespaceSelector == nil {
 			continue
 		}
-		errs = append(errs, selectorErrors(path.Child("namespaceSelector"), ref.NamespaceSelector.Kubernetes())...)
+		errs = append(errs, ValidateSelector(path.Child("namespaceSelector"), ref.NamespaceSelector.Kubernetes())...)
 		if ref.Namespace != "" {
 			errs = append(errs, field.Invalid(path.Child("namespace"), ref.Namespace, msgNamespaceTwice))
 		}
@@ -27,7 +27,8 @@ func targetErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	return errs
 }
 
-func selectorErrors(path *field.Path, selector *metav1.LabelSelector) (errs field.ErrorList) {
+// ValidateSelector returns the errors of a label selector.
+func ValidateSelector(path *field.Path, selector *metav1.LabelSelector) (errs field.ErrorList) {
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return nil
 	}

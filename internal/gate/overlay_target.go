@@ -1,0 +1,79 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// WithOverlays returns a Gate as it is for a target with these overlays, which must be from the status of the Gate: a copy, or g itself if
+// there are none. Among overlays, closed wins. An overlay that opens the target also sets aside spec.release, because the release of the
+// other targets must not delay it.
+func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate {
+	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
+	if len(matching) == 0 || opened == nil {
+		return g
+	}
+	changed := *g
+	next := nextWith(g, opened, matching)
+	changed.Status.NextTransition = &next
+	if by := deciding(matching, time.Time{}); by != nil {
+		condition := *opened
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ExceptionAppliesReason, fmt.Sprintf(msgOverlay, by.State, by.Exception)
+		if by.State == v1alpha1.StateOpened {
+			condition.Status, changed.Spec.Release = metav1.ConditionTrue, nil
+		}
+		changed.Status.Conditions = slices.Clone(g.Status.Conditions)
+		meta.SetStatusCondition(&changed.Status.Conditions, condition)
+		changed.Status.LastTransition = &v1alpha1.Transition{State: by.State, Reason: v1alpha1.ExceptionAppliesReason, Exception: by.Exception}
+		if by.Since != nil {
+			changed.Status.LastTransition.At = *by.Since
+		}
+	}
+	return &changed
+}
+
+// deciding returns the overlay that decides at an instant, nil if none does. A zero instant is that of the decision on the Gate.
+func deciding(matching []*v1alpha1.Overlay, at time.Time) (by *v1alpha1.Overlay) {
+	for _, o := range matching {
+		if state := stateAt(o, at); state == v1alpha1.StateClosed || state == v1alpha1.StateOpened && by == nil {
+			by = o
+		}
+	}
+	return by
+}
+
+// stateAt returns the state of an overlay at an instant, empty if it has the state of the Gate.
+func stateAt(o *v1alpha1.Overlay, at time.Time) v1alpha1.State {
+	if at.Before(o.Until.Time) {
+		return o.State
+	}
+	return o.Next
+}
+
+// nextWith returns the next transition of a Gate for a target with overlays: the first change of the Gate or of an overlay. If the state
+// after it is not closed, the Gate is undecided from then until its next decision.
+func nextWith(g *v1alpha1.Gate, opened *metav1.Condition, matching []*v1alpha1.Overlay) v1alpha1.Transition {
+	var next v1alpha1.Transition
+	state := v1alpha1.StateClosed
+	if opened.Status == metav1.ConditionTrue {
+		state = v1alpha1.StateOpened
+	}
+	if g.Status.NextTransition != nil {
+		next = *g.Status.NextTransition
+	}
+	for _, o := range matching {
+		if next.At.IsZero() || o.Until.Before(&next.At) {
+			next = v1alpha1.Transition{At: o.Until, State: state, Reason: opened.Reason}
+		}
+	}
+	if by := deciding(matching, next.At.Time); by != nil {
+		next.State, next.Reason, next.Period, next.Exception = stateAt(by, next.At.Time), v1alpha1.ExceptionAppliesReason, "", by.Exception
+	}
+	return next
+}

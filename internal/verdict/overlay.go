@@ -1,0 +1,22 @@
+package verdict
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
+)
+
+// ForTarget returns a Gate as it is for one target: a copy with the state of the overlays that match the target, or g itself if none does.
+func (s Scope) ForTarget(g *v1alpha1.Gate, obj *unstructured.Unstructured) *v1alpha1.Gate {
+	var matching []*v1alpha1.Overlay
+	for i := range g.Status.Overlays {
+		o := &g.Status.Overlays[i]
+		if slices.ContainsFunc(o.Targets, func(ref v1alpha1.TargetReference) bool { return s.Names(&ref, g.Namespace, obj) }) {
+			matching = append(matching, o)
+		}
+	}
+	return gate.WithOverlays(g, matching)
+}
