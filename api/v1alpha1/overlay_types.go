@@ -15,7 +15,7 @@ type Overlay struct {
 	// spec.targets of the GateException.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
-	Targets []TargetReference `json:"targets"`
+	Targets []OverlayTarget `json:"targets"`
 
 	// State of these targets until the time in until: closed or opened. Missing
 	// if they have the state of the Gate.
@@ -34,4 +34,67 @@ type Overlay struct {
 	// Missing if they will have the state of the Gate.
 	// +optional
 	Next State `json:"next,omitempty"`
+}
+
+// OverlayTarget is a TargetReference in a status, where nothing is validated
+// again.
+type OverlayTarget struct {
+	// APIVersion of the targets. Only its group counts.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// Kind of the targets.
+	Kind string `json:"kind"`
+
+	// Name of the target, or * for all objects of the kind.
+	Name string `json:"name"`
+
+	// Namespace of the targets. Defaults to the namespace of the Gate.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// NamespaceSelector selects the namespaces of the targets by their labels.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// MatchLabels are labels that the targets must have, all of them.
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+
+	// MatchExpressions are further conditions on the labels of the targets.
+	// +listType=atomic
+	// +optional
+	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// NewOverlayTargets returns references in the form of a status.
+func NewOverlayTargets(refs []TargetReference) []OverlayTarget {
+	targets := make([]OverlayTarget, len(refs))
+	for i := range refs {
+		ref := &refs[i]
+		targets[i] = OverlayTarget{
+			APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, Namespace: ref.Namespace, NamespaceSelector: ref.NamespaceSelector.Kubernetes(),
+			MatchLabels: ref.MatchLabels, MatchExpressions: ref.Selector().MatchExpressions,
+		}
+	}
+	return targets
+}
+
+// Reference returns the target in the form of a spec.
+func (in *OverlayTarget) Reference() TargetReference {
+	ref := TargetReference{
+		APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace,
+		MatchLabels: in.MatchLabels, MatchExpressions: requirements(in.MatchExpressions),
+	}
+	if s := in.NamespaceSelector; s != nil {
+		ref.NamespaceSelector = &LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: requirements(s.MatchExpressions)}
+	}
+	return ref
+}
+
+func requirements(expressions []metav1.LabelSelectorRequirement) (all []LabelSelectorRequirement) {
+	for _, e := range expressions {
+		all = append(all, LabelSelectorRequirement(e))
+	}
+	return all
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/lock"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
@@ -170,7 +171,7 @@ func (r *Reconciler) parts(ctx context.Context, obj *lockv1alpha1.GateLock, now 
 		known[name] = true
 		refs, has := r.refsIn(g, namespace)
 		has = has || named[name] && r.Reaches(namespace, g.Namespace)
-		part, stays := newPart(g, refs, now)
+		part, stays := r.newPart(g, namespace, refs, now)
 		_, was := obj.Spec.Gates[name]
 		switch {
 		case !has && !stays || !g.DeletionTimestamp.IsZero():
@@ -232,16 +233,42 @@ func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.Targ
 	return refs, g.Namespace == namespace || len(refs) > 0
 }
 
-// newPart returns the part of a Gate in a GateLock. stays is true for a Gate that has not decided yet or is suspended, because the part
-// of such a Gate must not change. Gates with mode Lenient or Audit lock nothing. Like open Gates, they have an empty part, because
-// targets that name a Gate without a part are locked.
-func newPart(g *v1alpha1.Gate, refs []v1alpha1.TargetReference, now time.Time) (part lock.Part, stays bool) {
-	switch verdict.Governing("", g, now).Effect {
-	case verdict.Undecided, verdict.Suspended:
+// newPart returns the part of a Gate in the GateLock of a namespace. stays is true for a Gate that has not decided yet or is suspended,
+// because the part of such a Gate must not change. Gates with mode Lenient or Audit lock nothing. Like open Gates, they have an empty part,
+// because targets that name a Gate without a part are locked.
+func (r *Reconciler) newPart(g *v1alpha1.Gate, namespace string, refs []v1alpha1.TargetReference, now time.Time) (part lock.Part, stays bool) {
+	effect := verdict.Governing("", g, now).Effect
+	if effect == verdict.Undecided || effect == verdict.Suspended {
 		return lock.Part{}, true
-	case verdict.Closed:
-		return lock.NewPart(g.Spec.Mode != v1alpha1.ModeLenient, refs...), false
-	default:
-		return lock.NewPart(false), false
 	}
+	enforces := g.Spec.Mode != v1alpha1.ModeLenient && !g.Audits()
+	part = lock.NewPart(effect == verdict.Closed && enforces, refs...)
+	for i := range g.Status.Overlays {
+		o := &g.Status.Overlays[i]
+		if state := gate.LockedState(o, now); state != "" && enforces {
+			overlaid, namespaces := r.overlaidIn(g, o, namespace)
+			part.AddOverlay(state == v1alpha1.StateClosed, overlaid, namespaces, refs)
+		}
+	}
+	return part, false
+}
+
+// overlaidIn returns the references of an overlay that may match targets in a namespace, or in any namespace for v1alpha1.AnyName. It also
+// returns the namespace that each is limited to, empty if it is not limited by more than the GateLock.
+func (r *Reconciler) overlaidIn(g *v1alpha1.Gate, o *v1alpha1.Overlay, namespace string) (refs []v1alpha1.TargetReference, namespaces []string) {
+	for i := range o.Targets {
+		ref := o.Targets[i].Reference()
+		only := ""
+		switch in := view.NamespaceFor(&ref, g); {
+		case in == namespace, in == v1alpha1.AnyName && namespace != r.Own:
+		case namespace == v1alpha1.AnyName:
+			only = in
+		default:
+			continue
+		}
+		if a, err := target.For(ref.APIVersion, ref.Kind); err == nil && target.Suspends(a) {
+			refs, namespaces = append(refs, ref), append(namespaces, only)
+		}
+	}
+	return refs, namespaces
 }

@@ -212,14 +212,24 @@ func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string,
 	if gateLock == nil || err != nil {
 		return nil, err
 	}
-	o := lock.Object{Kind: obj.GetKind(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured)}
-	lockers := lock.Lockers(&gateLock.Spec, o)
-	all, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
-	if all == nil || err != nil || len(all.Spec.Selectors) == 0 || obj.GetNamespace() == all.Namespace {
-		return lockers, err
+	o := lock.Object{
+		Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured),
 	}
-	o.NamespaceLabels, err = r.Gates.Labels(ctx, obj.GetNamespace())
-	return append(lockers, lock.Selecting(&all.Spec, o)...), err
+	all, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
+	if err != nil {
+		return nil, err
+	}
+	spans := all != nil && len(all.Spec.Selectors) > 0 && obj.GetNamespace() != all.Namespace
+	if spans || len(gateLock.Spec.Overlays) > 0 {
+		if o.NamespaceLabels, err = r.Gates.Labels(ctx, obj.GetNamespace()); err != nil {
+			return nil, err
+		}
+	}
+	lockers := lock.Lockers(&gateLock.Spec, o)
+	if spans {
+		lockers = append(lockers, lock.Selecting(&all.Spec, o)...)
+	}
+	return lockers, nil
 }
 
 // report sets the conditions of a target, and activates its certificate if that is due.

@@ -77,3 +77,15 @@ func nextWith(g *v1alpha1.Gate, opened *metav1.Condition, matching []*v1alpha1.O
 	}
 	return next
 }
+
+// LockedState returns the state in which a GateLock must keep the targets of an overlay: opened only while the overlay certainly opens them,
+// closed until the Gate has decided that the overlay no longer closes them, and empty if they have the state of the Gate.
+func LockedState(o *v1alpha1.Overlay, now time.Time) v1alpha1.State {
+	switch state := stateAt(o, now); {
+	case state == v1alpha1.StateClosed, o.State == v1alpha1.StateClosed:
+		return v1alpha1.StateClosed
+	case now.Before(o.Until.Time):
+		return state
+	}
+	return ""
+}

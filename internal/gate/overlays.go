@@ -33,7 +33,7 @@ func overlays(t *timetable.Timetable, counts []*v1alpha1.GateException, opened, 
 			}
 			return v1alpha1.State(own.State.String()), until
 		}
-		o := v1alpha1.Overlay{Exception: e.Name, Targets: e.Spec.Targets}
+		o := v1alpha1.Overlay{Exception: e.Name, Targets: v1alpha1.NewOverlayTargets(e.Spec.Targets)}
 		until := time.Time{}
 		if o.State, until = state(now); until.IsZero() {
 			continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -18,8 +19,10 @@ import (
 type Part struct {
 	// Locked is true if the targets and all objects that refer to the Gate are locked.
 	Locked bool
-	// targets holds the locked targets by their canonical form.
+	// targets holds the targets by their canonical form: the locked ones, and those that an overlay may lock.
 	targets map[string]target
+	// overlays holds the overlays by kind, without the Gate.
+	overlays map[string][]lockv1alpha1.OverlayLock
 }
 
 // target matches objects of a kind: one by name, all of them, those with given labels, or those that selectors match.
@@ -36,13 +39,17 @@ type target struct {
 func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
 	s := Part{Locked: locked}
 	if locked {
-		for i := range refs {
-			if t := targetOf(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
-				s.add(t)
-			}
-		}
+		s.addRefs(refs)
 	}
 	return s
+}
+
+func (s *Part) addRefs(refs []v1alpha1.TargetReference) {
+	for i := range refs {
+		if t := targetOf(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
+			s.add(t)
+		}
+	}
 }
 
 func targetOf(ref *v1alpha1.TargetReference) target {
@@ -95,7 +102,8 @@ func (t target) lock() lockv1alpha1.SelectorLock {
 
 // Equal returns whether two parts are equal.
 func (s Part) Equal(other Part) bool {
-	return s.Locked == other.Locked && maps.EqualFunc(s.targets, other.targets, func(target, target) bool { return true })
+	return s.Locked == other.Locked && maps.EqualFunc(s.targets, other.targets, func(target, target) bool { return true }) &&
+		(len(s.overlays)+len(other.overlays) == 0 || equality.Semantic.DeepEqual(s.overlays, other.overlays))
 }
 
 // Read returns the parts of a GateLock by Gate, as namespace/name.
@@ -126,6 +134,15 @@ func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 			add(l.Gates, target{kind: kind, name: l.Name, selects: true, selector: l.Selector, namespaceSelector: l.NamespaceSelector})
 		}
 	}
+	for kind, locks := range spec.Overlays {
+		for _, l := range locks {
+			gate := l.Gate
+			l.Gate = ""
+			s := shares[gate]
+			s.addOverlay(kind, l)
+			shares[gate] = s
+		}
+	}
 	return shares
 }
 
@@ -152,9 +169,9 @@ func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
 
 // Object holds the properties of an object that the policies in config/lock evaluate.
 type Object struct {
-	Kind, Name string
-	Labels     map[string]string
-	// NamespaceLabels are the labels of the object's namespace, for the GateLock of all namespaces.
+	Kind, Namespace, Name string
+	Labels                map[string]string
+	// NamespaceLabels are the labels of the object's namespace, for the GateLock of all namespaces and for overlays.
 	NamespaceLabels map[string]string
 	// Gates lists the Gates that the object refers to.
 	Gates []string
@@ -171,23 +188,25 @@ func Lockers(spec *lockv1alpha1.GateLockSpec, o Object) []string {
 			}
 		}
 	}
-	for _, gate := range o.Gates {
-		if locked, known := spec.Gates[gate]; locked || !known {
-			lockers = append(lockers, gate)
-		}
-	}
-	return sorted(append(lockers, Selecting(spec, o)...))
+	return locked(spec, o, slices.Concat(lockers, o.Gates, selecting(spec, o)))
 }
 
 // Selecting returns the Gates whose selectors lock an object. In the GateLock of all namespaces, all targets are selectors.
 func Selecting(spec *lockv1alpha1.GateLockSpec, o Object) []string {
-	var lockers []string
+	return locked(spec, o, selecting(spec, o))
+}
+
+func selecting(spec *lockv1alpha1.GateLockSpec, o Object) (lockers []string) {
 	for _, l := range spec.Selectors[o.Kind] {
-		if (l.Name == "" || l.Name == o.Name) && matches(l.Selector, o.Labels) && matches(l.NamespaceSelector, o.NamespaceLabels) {
+		if o.matches(l.Name, l.Selector, l.NamespaceSelector) {
 			lockers = append(lockers, l.Gates...)
 		}
 	}
-	return sorted(lockers)
+	return lockers
+}
+
+func (o *Object) matches(name string, selector, namespaceSelector *metav1.LabelSelector) bool {
+	return (name == "" || name == o.Name) && matches(selector, o.Labels) && matches(namespaceSelector, o.NamespaceLabels)
 }
 
 func isValid(selector *metav1.LabelSelector) bool {
@@ -237,6 +256,7 @@ func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 			spec.Targets[key] = insert(spec.Targets[key], gate)
 		}
 	}
+	putOverlays(spec, gate, share.overlays)
 }
 
 func putLabels(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
@@ -259,7 +279,7 @@ func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 		spec.Selectors = map[string][]lockv1alpha1.SelectorLock{}
 	}
 	locks := spec.Selectors[t.kind]
-	i := selecting(locks, t)
+	i := indexOfSelector(locks, t)
 	if i < 0 {
 		i = len(locks)
 		locks = append(locks, t.lock())
@@ -271,11 +291,12 @@ func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 // Remove removes the part of a Gate.
 func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 	delete(spec.Gates, gate)
+	putOverlays(spec, gate, nil)
 	for _, t := range share.targets {
 		switch {
 		case t.selects:
 			locks := spec.Selectors[t.kind]
-			if i := selecting(locks, t); i >= 0 {
+			if i := indexOfSelector(locks, t); i >= 0 {
 				if locks[i].Gates = remove(locks[i].Gates, gate); len(locks[i].Gates) == 0 {
 					locks = slices.Delete(locks, i, i+1)
 				}
@@ -313,7 +334,7 @@ func indexOf(locks []lockv1alpha1.LabelLock, t target) int {
 	return slices.IndexFunc(locks, func(l lockv1alpha1.LabelLock) bool { return maps.Equal(l.MatchLabels, t.matchLabels) })
 }
 
-func selecting(locks []lockv1alpha1.SelectorLock, t target) int {
+func indexOfSelector(locks []lockv1alpha1.SelectorLock, t target) int {
 	return slices.IndexFunc(locks, func(l lockv1alpha1.SelectorLock) bool {
 		return l.Name == t.name && same(l.Selector, t.selector) && same(l.NamespaceSelector, t.namespaceSelector)
 	})

@@ -14,7 +14,10 @@ func (s Scope) ForTarget(g *v1alpha1.Gate, obj *unstructured.Unstructured) *v1al
 	var matching []*v1alpha1.Overlay
 	for i := range g.Status.Overlays {
 		o := &g.Status.Overlays[i]
-		if slices.ContainsFunc(o.Targets, func(ref v1alpha1.TargetReference) bool { return s.Names(&ref, g.Namespace, obj) }) {
+		if slices.ContainsFunc(o.Targets, func(t v1alpha1.OverlayTarget) bool {
+			ref := t.Reference()
+			return s.Names(&ref, g.Namespace, obj)
+		}) {
 			matching = append(matching, o)
 		}
 	}

@@ -16,7 +16,7 @@ func overlaid(exception string, state v1alpha1.State, after time.Duration, then 
 		since := metav1.NewTime(noon.Add(-time.Minute))
 		g.Status.Overlays = append(g.Status.Overlays, v1alpha1.Overlay{
 			Exception: exception, State: state, Since: &since, Until: metav1.NewTime(noon.Add(after)), Next: then,
-			Targets: []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}},
+			Targets: []v1alpha1.OverlayTarget{{Kind: "Kustomization", Name: "apps"}},
 		})
 	}
 }

@@ -127,6 +127,16 @@ func TestPolicyComparesMaximumSelectors(t *testing.T) {
 					break
 				}
 			}
+			spec.Overlays = map[string][]lockv1alpha1.OverlayLock{}
+			for i := range lockv1alpha1.MaxOverlayLocks {
+				l := entry(i)
+				spec.Overlays["Kustomization"] = append(spec.Overlays["Kustomization"], lockv1alpha1.OverlayLock{
+					Gate: fmt.Sprintf("ops/gate-%d", i), Selector: l.Selector, NamespaceSelector: l.NamespaceSelector,
+				})
+			}
+			if left := lock.Bound(&spec); len(left) > 0 {
+				t.Fatalf("left out are %v", left)
+			}
 			defer w.fleet(spec)()
 			app := w.inGit("app")
 			labels := map[string]string{}

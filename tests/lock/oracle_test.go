@@ -21,22 +21,33 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick, labels := draws(random)
-	held := 0
+	held, byOverlay := 0, map[bool]int{}
 	for range 8 {
 		spec := lockv1alpha1.GateLockSpec{}
 		refs := map[string][]v1alpha1.TargetReference{}
 		locked := map[string]bool{}
+		overlaid := map[string]map[bool][]v1alpha1.TargetReference{}
+		draw := func() v1alpha1.TargetReference {
+			ref := v1alpha1.TargetReference{Kind: pick("Kustomization", "HelmRelease"), Name: pick("*", "*", "app", "other")}
+			if ref.Name == "*" {
+				ref.MatchLabels = labels(2)
+				ref.MatchExpressions = expressions(random, 2)
+			}
+			return ref
+		}
 		for _, gate := range []string{w.gate("a"), w.gate("b"), "ops/a", "ops/c-d.e"} {
 			locked[gate] = random.IntN(3) == 0
 			for range random.IntN(3) {
-				ref := v1alpha1.TargetReference{Kind: pick("Kustomization", "HelmRelease"), Name: pick("*", "*", "app", "other")}
-				if ref.Name == "*" {
-					ref.MatchLabels = labels(2)
-					ref.MatchExpressions = expressions(random, 2)
-				}
-				refs[gate] = append(refs[gate], ref)
+				refs[gate] = append(refs[gate], draw())
 			}
-			lock.Put(&spec, gate, lock.NewPart(locked[gate], refs[gate]...))
+			part := lock.NewPart(locked[gate], refs[gate]...)
+			overlaid[gate] = map[bool][]v1alpha1.TargetReference{}
+			for range random.IntN(8) {
+				locks, ref := random.IntN(2) == 0, draw()
+				overlaid[gate][locks] = append(overlaid[gate][locks], ref)
+				part.AddOverlay(locks, []v1alpha1.TargetReference{ref}, []string{pick("", w.Namespace)}, refs[gate])
+			}
+			lock.Put(&spec, gate, part)
 		}
 		w.lock(spec)
 		for range 40 {
@@ -50,16 +61,29 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 			value := strings.Join(names, ",")
 			app.SetAnnotations(map[string]string{v1alpha1.GatesAnnotation: value})
 
+			matching := func(ref v1alpha1.TargetReference) bool { return matches(ref, app.GetName(), app.GetLabels()) }
+			governing := target.ParseGates(value, w.Namespace)
+			for gate, refs := range refs {
+				if slices.ContainsFunc(refs, matching) {
+					governing = append(governing, gate)
+				}
+			}
 			var want []string
-			for _, gate := range target.ParseGates(value, w.Namespace) {
-				if is, known := locked[gate]; is || !known {
+			for _, gate := range governing {
+				is, known := locked[gate]
+				switch {
+				case slices.ContainsFunc(overlaid[gate][true], matching):
+					want = append(want, gate)
+					byOverlay[!is]++
+				case slices.ContainsFunc(overlaid[gate][false], matching):
+					byOverlay[!is]++
+				case is, !known:
 					want = append(want, gate)
 				}
 			}
-			for gate, refs := range refs {
-				if locked[gate] && slices.ContainsFunc(refs, func(ref v1alpha1.TargetReference) bool { return matches(ref, app.GetName(), app.GetLabels()) }) {
-					want = append(want, gate)
-				}
+			object := lock.Object{Kind: "Kustomization", Namespace: w.Namespace, Name: app.GetName(), Labels: app.GetLabels(), Gates: target.ParseGates(value, w.Namespace)}
+			if got := lock.Lockers(&spec, object); target.FormatHeldBy(got) != target.FormatHeldBy(want) {
+				t.Errorf("%s with labels %v that names %q: the controller finds it locked by %q, want %q", app.GetName(), app.GetLabels(), value, got, want)
 			}
 			w.Must(w.Client.Create(w.Context(), app, client.DryRunAll))
 			if got := harness.HeldBy(app); got != target.FormatHeldBy(want) || harness.Suspended(app) != (len(want) > 0) {
@@ -69,6 +93,9 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 				held++
 			}
 		}
+	}
+	if byOverlay[true] < 10 || byOverlay[false] < 10 {
+		t.Errorf("too few overlays matter: %v", byOverlay)
 	}
 	if held < 40 || held > 280 {
 		t.Errorf("%d of 320 held, want a mix", held)

@@ -20,6 +20,10 @@ const (
 
 	// MaxLabelLocks is how many entries each of them has.
 	MaxLabelLocks = 512
+
+	// MaxOverlayLocks is how many entries spec.overlays of a GateLock has in
+	// total.
+	MaxOverlayLocks = 64
 )
 
 // GateLockSpec records the locked objects of a namespace for the admission
@@ -55,6 +59,40 @@ type GateLockSpec struct {
 	// +mapType=atomic
 	// +optional
 	Selectors map[string][]SelectorLock `json:"selectors,omitempty"`
+
+	// Overlays has, by kind, the objects whose lock differs from gates, because of
+	// overlays in the status of a Gate. At most 64 in total. If there are more,
+	// entries that unlock objects are left out.
+	// +mapType=atomic
+	// +optional
+	Overlays map[string][]OverlayLock `json:"overlays,omitempty"`
+}
+
+// OverlayLock determines whether one Gate locks some of its targets. If several
+// entries match an object, locked wins.
+type OverlayLock struct {
+	// Gate as namespace/name.
+	Gate string `json:"gate"`
+
+	// Locked is whether the Gate locks these targets.
+	Locked bool `json:"locked"`
+
+	// Namespace of the objects. Only in the GateLock of all namespaces, and any
+	// namespace if omitted.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name that the objects must have. Any name if omitted.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Selector that the labels of the objects must match.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// NamespaceSelector that the labels of their namespace must match.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
 // +kubebuilder:validation:MaxItems=512

@@ -1,0 +1,105 @@
+package lock
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+)
+
+// AddOverlay changes a part for an overlay that locks or unlocks targets of the Gate. refs are the references of the overlay, and namespaces
+// has the namespace of each, empty for any. targets are the references of the Gate, which an overlay that locks needs in the part although
+// the Gate is open. Invalid selectors match nothing and are dropped.
+func (s *Part) AddOverlay(locks bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
+	for i := range refs {
+		ref := &refs[i]
+		l := lockv1alpha1.OverlayLock{Locked: locks, Namespace: namespaces[i]}
+		if l.NamespaceSelector = ref.NamespaceSelector.Kubernetes(); ref.Name != v1alpha1.AnyName {
+			l.Name = ref.Name
+		}
+		if len(ref.MatchLabels)+len(ref.MatchExpressions) > 0 {
+			l.Selector = ref.Selector()
+		}
+		if isValid(l.Selector) && isValid(l.NamespaceSelector) {
+			s.addOverlay(ref.Kind, l)
+		}
+	}
+	if locks {
+		s.addRefs(targets)
+	}
+}
+
+func (s *Part) addOverlay(kind string, l lockv1alpha1.OverlayLock) {
+	if s.overlays == nil {
+		s.overlays = map[string][]lockv1alpha1.OverlayLock{}
+	}
+	s.overlays[kind] = append(s.overlays[kind], l)
+}
+
+// putOverlays replaces the overlays of a Gate.
+func putOverlays(spec *lockv1alpha1.GateLockSpec, gate string, overlays map[string][]lockv1alpha1.OverlayLock) {
+	for kind, locks := range spec.Overlays {
+		if locks = slices.DeleteFunc(locks, func(l lockv1alpha1.OverlayLock) bool { return l.Gate == gate }); len(locks) == 0 {
+			delete(spec.Overlays, kind)
+		} else {
+			spec.Overlays[kind] = locks
+		}
+	}
+	for kind, locks := range overlays {
+		if spec.Overlays == nil {
+			spec.Overlays = map[string][]lockv1alpha1.OverlayLock{}
+		}
+		all := spec.Overlays[kind]
+		for _, l := range locks {
+			l.Gate = gate
+			all = append(all, l)
+		}
+		slices.SortStableFunc(all, func(a, b lockv1alpha1.OverlayLock) int { return cmp.Compare(a.Gate, b.Gate) })
+		spec.Overlays[kind] = all
+	}
+}
+
+// boundOverlays leaves out overlays if there are too many: those that unlock objects first, so that the objects stay locked. It returns the
+// Gates of those that it leaves out.
+func boundOverlays(spec *lockv1alpha1.GateLockSpec) (left []string) {
+	excess := -lockv1alpha1.MaxOverlayLocks
+	for _, locks := range spec.Overlays {
+		excess += len(locks)
+	}
+	for _, locked := range []bool{false, true} {
+		for _, kind := range slices.Sorted(maps.Keys(spec.Overlays)) {
+			locks := spec.Overlays[kind]
+			for i := len(locks) - 1; i >= 0 && excess > 0; i-- {
+				if locks[i].Locked == locked {
+					left = append(left, locks[i].Gate)
+					locks = slices.Delete(locks, i, i+1)
+					excess--
+				}
+			}
+			if spec.Overlays[kind] = locks; len(locks) == 0 {
+				delete(spec.Overlays, kind)
+			}
+		}
+	}
+	return left
+}
+
+// locked returns the Gates that lock an object, among those that govern it: those with an overlay that locks it, and the locked and unknown
+// Gates without an overlay that unlocks it.
+func locked(spec *lockv1alpha1.GateLockSpec, o Object, gates []string) []string {
+	overlaid := map[string]bool{}
+	for _, l := range spec.Overlays[o.Kind] {
+		if (l.Namespace == "" || l.Namespace == o.Namespace) && o.matches(l.Name, l.Selector, l.NamespaceSelector) {
+			overlaid[l.Gate] = overlaid[l.Gate] || l.Locked
+		}
+	}
+	return sorted(slices.DeleteFunc(gates, func(gate string) bool {
+		locked, known := overlaid[gate]
+		if !known {
+			locked, known = spec.Gates[gate]
+		}
+		return known && !locked
+	}))
+}
