@@ -106,7 +106,7 @@ func (e *Handlers) Gate(ctx context.Context, before, after *v1alpha1.Gate) error
 			} else {
 				e.Summary.MarkPending(summary.KeyFor(g), governed)
 			}
-			if verdict.Governing("", g, now).Effect == verdict.Closed && class != queue.Resync {
+			if (verdict.Governing("", g, now).Effect == verdict.Closed || gate.OverlaysClose(g, now)) && class != queue.Resync {
 				class = queue.Hold
 			}
 		}

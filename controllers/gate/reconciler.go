@@ -25,6 +25,7 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/controllers/rollout"
 	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/queue"
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
@@ -171,15 +172,16 @@ const progressDelay = time.Second
 func (r *Reconciler) requeueAfter(obj *v1alpha1.Gate, edges []time.Time) time.Duration {
 	now, resync := r.Clock.Now(), r.State.NextResync(obj)
 	if due := slices.DeleteFunc(slices.Clone(edges), time.Time.IsZero); len(due) > 0 && Until(now, due) < Until(now, []time.Time{resync}) {
-		r.Queues.PrioritizeGate(client.ObjectKeyFromObject(obj), classAt(obj.Status.NextTransition, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
+		r.Queues.PrioritizeGate(client.ObjectKeyFromObject(obj), classAt(obj, now.Add(Until(now, due)), r.Decider.ServerClock.Behind()))
 	}
 	return Until(now, append(edges, resync))
 }
 
-// classAt returns the class of a Gate at its next edge. The class is Hold if the Gate closes at that edge, even if only by the clock of
-// the API server, which may be ahead.
-func classAt(next *v1alpha1.Transition, edge time.Time, behind time.Duration) queue.Class {
-	if next != nil && next.State == v1alpha1.StateClosed && !next.At.Add(-max(behind, 0)).After(edge) {
+// classAt returns the class of a Gate at its next edge. The class is Hold if the Gate closes for any target at that edge, even if only by
+// the clock of the API server, which may be ahead.
+func classAt(g *v1alpha1.Gate, edge time.Time, behind time.Duration) queue.Class {
+	edge = edge.Add(max(behind, 0))
+	if next := g.Status.NextTransition; next != nil && next.State == v1alpha1.StateClosed && !next.At.After(edge) || gate.OverlaysClose(g, edge) {
 		return queue.Hold
 	}
 	return queue.Change

@@ -89,3 +89,10 @@ func LockedState(o *v1alpha1.Overlay, now time.Time) v1alpha1.State {
 	}
 	return ""
 }
+
+// OverlaysClose returns whether at an instant, an overlay closes targets or stops opening them.
+func OverlaysClose(g *v1alpha1.Gate, at time.Time) bool {
+	return slices.ContainsFunc(g.Status.Overlays, func(o v1alpha1.Overlay) bool {
+		return stateAt(&o, at) == v1alpha1.StateClosed || o.State == v1alpha1.StateOpened && !at.Before(o.Until.Time)
+	})
+}

@@ -236,3 +236,20 @@ func BenchmarkDecideWithOverlays(b *testing.B) {
 		})
 	}
 }
+
+func TestTargetsAreEnqueuedWhenOverlaysChange(t *testing.T) {
+	g := production(closed())
+	g.Generation, g.Status.ObservedGeneration = 1, 1
+	before, _ := resolved(g, noon)
+	e := exception(byDefault(isOpened), only("a"), valid("2026-11-23T12:00:00Z", "2026-11-23T13:00:00Z"))
+	for _, step := range []struct {
+		at      string
+		affects bool
+	}{{"2026-11-23T12:00:00Z", true}, {"2026-11-23T12:30:00Z", false}, {"2026-11-23T13:00:00Z", true}} {
+		after, r := resolved(before, utc(step.at), e)
+		if r.AffectsTargets != step.affects || r.IsNew != step.affects || gate.AffectsTargets(before, after) != step.affects {
+			t.Errorf("at %s: affects the targets: %t; overlays %+v", step.at, r.AffectsTargets, after.Status.Overlays)
+		}
+		before = after
+	}
+}
