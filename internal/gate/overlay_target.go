@@ -12,8 +12,8 @@ import (
 )
 
 // WithOverlays returns a Gate as it is for a target with these overlays, which must be from the status of the Gate: a copy, or g itself if
-// there are none. Among overlays, closed wins. An overlay that opens the target also sets aside spec.release, because the release of the
-// other targets must not delay it.
+// there are none. Among overlays, closed wins. While an overlay decides, the target takes no part in the release of the others, so the copy
+// has no spec.release.
 func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	if len(matching) == 0 || opened == nil {
@@ -26,8 +26,9 @@ func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate
 		condition := *opened
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ExceptionAppliesReason, fmt.Sprintf(msgOverlay, by.State, by.Exception)
 		if by.State == v1alpha1.StateOpened {
-			condition.Status, changed.Spec.Release = metav1.ConditionTrue, nil
+			condition.Status = metav1.ConditionTrue
 		}
+		changed.Spec.Release = nil
 		changed.Status.Conditions = slices.Clone(g.Status.Conditions)
 		meta.SetStatusCondition(&changed.Status.Conditions, condition)
 		changed.Status.LastTransition = &v1alpha1.Transition{State: by.State, Reason: v1alpha1.ExceptionAppliesReason, Exception: by.Exception}

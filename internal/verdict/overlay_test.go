@@ -66,9 +66,11 @@ func TestOverlayExplainsItself(t *testing.T) {
 	if got := verdict.Explain(v.Holders, noon); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	g.Spec.Release = &v1alpha1.ReleasePolicy{}
-	g.Status.Overlays[0].State = v1alpha1.StateOpened
-	if is := verdict.Governing("shop/a", verdict.Scope{}.ForTarget(g, &kustomization("apps").Unstructured), noon); is.HasPace() {
-		t.Error("a target that an overlay opens waits for the release of the others")
+	for _, state := range []v1alpha1.State{v1alpha1.StateOpened, v1alpha1.StateClosed} {
+		g.Spec.Release = &v1alpha1.ReleasePolicy{}
+		g.Status.Overlays[0].State = state
+		if is := (verdict.Scope{}).ForTarget(g, &kustomization("apps").Unstructured); is.Spec.Release != nil || g.Spec.Release == nil {
+			t.Errorf("a target that an overlay has %s takes part in the release of the others", state)
+		}
 	}
 }
