@@ -12,14 +12,16 @@ import (
 // +kubebuilder:validation:Type=string
 // +kubebuilder:validation:MaxLength=32
 
-// Duration is a Go duration such as 1h30m, or whole days or weeks such as 3d or
-// 2w. A day is 24 hours of elapsed time.
+// Duration is a Go duration, such as 1h30m, or a number of whole days or
+// weeks, such as 3d or 2w. The two forms cannot be combined. A day is always
+// 24 hours.
 type Duration struct {
 	time.Duration `json:"-"`
 
-	// Invalid is the value if ParseDuration rejects it. Duration is then negative,
-	// which no field allows, so validation fails. Decoding does not fail, because
-	// one invalid object would stop the informer.
+	// Invalid is the text that ParseDuration rejects, empty if the value is valid.
+	// Duration is then negative, which no field allows, so that validation fails.
+	// Decoding itself does not fail, because one invalid object would stop the
+	// informer.
 	Invalid string `json:"-"`
 }
 
@@ -31,8 +33,9 @@ var (
 	wholePeriod = regexp.MustCompile(`^([0-9]{1,4})([dw])$`)
 )
 
-// ParseDuration parses a duration of a spec, an annotation or a flag: a Go
-// duration without sign in ms, s, m or h, or whole days or weeks.
+// ParseDuration parses a duration in a spec, an annotation or a flag. It
+// accepts a Go duration without a sign in the units ms, s, m and h, or a
+// number of whole days or weeks.
 func ParseDuration(text string) (time.Duration, error) {
 	if found := wholePeriod.FindStringSubmatch(text); found != nil {
 		n, err := strconv.Atoi(found[1])
@@ -48,7 +51,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// NewDuration returns d as the value of an optional field.
+// NewDuration returns a pointer to a Duration, for optional fields.
 func NewDuration(d time.Duration) *Duration { return &Duration{Duration: d} }
 
 // Or returns the duration, or fallback if d is nil or not positive.
@@ -59,8 +62,8 @@ func (d *Duration) Or(fallback time.Duration) time.Duration {
 	return d.Duration
 }
 
-// String returns the duration in a form that ParseDuration accepts. It returns
-// an invalid value unchanged.
+// String returns the duration in a form that ParseDuration accepts. An invalid
+// value is returned unchanged.
 func (d Duration) String() string {
 	switch {
 	case d.Duration == invalidDuration:

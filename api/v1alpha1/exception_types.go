@@ -2,34 +2,36 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxExceptions is the number of entries that status.exceptions of a Gate
-// keeps: all MaxEffectiveExceptions that can apply at once, and 10 others.
+// MaxExceptions is the maximum number of entries in status.exceptions of a
+// Gate: all exceptions that can apply at the same time, and 10 others.
 const MaxExceptions = MaxEffectiveExceptions + 10
 
-// ExceptionRecord is the state of a GateException of a Gate. An exception that
-// was interrupted has a record for each time in which it applied.
+// ExceptionRecord is the state of a GateException of a Gate. There is one
+// record for each interval in which the exception applied.
 type ExceptionRecord struct {
-	// Name of the GateException.
+	// name is the name of the GateException.
 	Name string `json:"name"`
 
-	// ValidFrom is when the exception begins to apply.
+	// validFrom is spec.validFrom of the exception.
 	ValidFrom metav1.Time `json:"validFrom"`
 
-	// ValidUntil is when the exception stops applying.
+	// validUntil is spec.validUntil of the exception.
 	ValidUntil metav1.Time `json:"validUntil"`
 
-	// Reason of the condition Active of the exception: InForce, also if it is
-	// invalid, TooManyExceptions, Pending, WaitingApproval, Overlapped,
-	// GateNotReady or Expired.
+	// reason is the reason of the condition Active of the exception: InForce,
+	// TooManyExceptions, Pending, WaitingApproval, Overlapped, GateNotReady or
+	// Expired. An exception with an invalid spec has the reason that it would have
+	// if it were valid, such as InForce.
 	Reason string `json:"reason"`
 
-	// AppliedAt is when the exception first determined the state of the Gate.
-	// Missing if it never did.
+	// appliedAt is the time when the exception began to apply. Missing if it has
+	// never applied.
 	// +optional
 	AppliedAt *metav1.Time `json:"appliedAt,omitempty"`
 
-	// ExpiredAt is when the exception ended: at validUntil, or earlier if it was
-	// interrupted, deleted or moved into the past.
+	// expiredAt is the time when the exception ended. This is validUntil, or an
+	// earlier time if the exception was interrupted or deleted, or if its
+	// validUntil was moved to the past. Missing if it has not ended.
 	// +optional
 	ExpiredAt *metav1.Time `json:"expiredAt,omitempty"`
 }

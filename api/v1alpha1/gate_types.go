@@ -13,172 +13,170 @@ const (
 	// GateKind is the kind of a Gate.
 	GateKind = "Gate"
 
-	// DefaultInterval applies if a Gate has no spec.interval.
+	// DefaultInterval is the default of spec.interval of a Gate.
 	DefaultInterval = time.Minute
 
-	// MaxPeriods is the number of open and close periods that a Gate can have
-	// together. It bounds the time of a decision.
+	// MaxPeriods is the maximum number of open and close periods of a Gate or a
+	// GateException together. It bounds the time of a decision.
 	MaxPeriods = 100
 
-	// MinWindow is the shortest spec.window, and the shortest window of a request.
+	// MinWindow is the minimum of spec.window and of the duration of a request.
 	MinWindow = time.Second
-	// MaxWindow is the longest spec.window, and the longest window of a request.
+	// MaxWindow is the maximum of spec.window and of the duration of a request.
 	MaxWindow = 366 * 24 * time.Hour
 
-	// MaxAnnounced is the number of entries that status.memory.announced keeps.
+	// MaxAnnounced is the maximum number of entries in status.memory.announced.
 	MaxAnnounced = 64
 
-	// MaxFailures is the number of entries that status.targets.failures keeps.
+	// MaxFailures is the maximum number of entries in status.targets.failures.
 	MaxFailures = 10
 
-	// AnyName as the name of a target matches all objects of its kind, and as its
-	// namespace all namespaces.
+	// AnyName matches all objects of a kind if it is the name of a target, and all
+	// namespaces if it is the namespace of a target.
 	AnyName = "*"
 )
 
-// Mode determines how strictly a Gate holds its targets.
+// Mode determines how a Gate holds its targets.
 // +kubebuilder:validation:Enum=Enforce;Lenient;Audit
 type Mode string
 
 const (
 	// ModeEnforce holds the targets while the Gate is closed. A target that a user
-	// resumes is held again at once.
+	// resumes is held again immediately.
 	ModeEnforce Mode = "Enforce"
 	// ModeLenient holds the targets when the Gate closes. A target that a user
-	// resumes is not held again until the Gate next closes.
+	// resumes stays released until the Gate closes the next time.
 	ModeLenient Mode = "Lenient"
-	// ModeAudit holds nothing: the Gate decides, and reports the targets that it
-	// would hold.
+	// ModeAudit holds nothing. The Gate only reports which targets it would hold.
 	ModeAudit Mode = "Audit"
 )
 
-// State of a Gate.
+// State is the state of a Gate.
 // +kubebuilder:validation:Enum=closed;opened
 type State string
 
 const (
-	// StateClosed means that the targets of the Gate are held.
+	// StateClosed means that the Gate holds its targets.
 	StateClosed State = "closed"
-	// StateOpened means that the targets of the Gate are not held.
+	// StateOpened means that the Gate does not hold its targets.
 	StateOpened State = "opened"
 )
 
-// GateSpec determines when the targets of a Gate may be reconciled.
+// GateSpec specifies the targets of a Gate, and when they may be reconciled.
 // +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || size(self.openPeriods) == 0 || self.default == 'closed'",message="openPeriods need default: closed; with default: opened use closePeriods"
 // +kubebuilder:validation:XValidation:rule="!has(self.notBefore) || !has(self.notAfter) || self.notBefore < self.notAfter",message="notAfter must be later than notBefore"
 // +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? size(self.openPeriods) : 0) + (has(self.closePeriods) ? size(self.closePeriods) : 0) <= 100",message="a gate can have at most 100 open and close periods together"
 // +kubebuilder:validation:XValidation:rule="!has(self.openPeriods) || !has(self.closePeriods) || [self.openPeriods.map(w, w.name)].all(names, !self.closePeriods.exists(c, c.name in names))",message="an open period and a close period must not have the same name"
-// +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, (has(t.matchLabels) ? size(t.matchLabels) : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? size(t.namespaceSelector.matchLabels) : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? size(w.matchLabels) : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0)).sum() : 0) <= 1024",message="the selectors in targets and release.waves can have at most 1,024 labels, expressions and values together: use fewer targets, or label their objects and select those by one label"
-// +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, size(t.kind) + size(t.name) + (has(t.apiVersion) ? size(t.apiVersion) : 0) + (has(t.__namespace__) ? size(t.__namespace__) : 0) + (has(t.matchLabels) ? t.matchLabels.map(k, size(k)).sum() : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, size(e.key)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? t.namespaceSelector.matchLabels.map(k, size(k)).sum() : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, size(e.key)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? w.matchLabels.map(k, size(k)).sum() : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, size(e.key)).sum() : 0)).sum() : 0) <= 65536",message="the references and the keys of labels in targets and release.waves can have at most 65,536 characters together: use fewer targets, or label their objects and select those by one label"
-// +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) <= 1024 && (has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) <= 16384",message="the calendars of a gate can have at most 1,024 categories with 16,384 characters together: use fewer, or omit categories to count all events"
+// +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, (has(t.matchLabels) ? size(t.matchLabels) : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? size(t.namespaceSelector.matchLabels) : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? size(w.matchLabels) : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, 1 + (has(e.values) ? size(e.values) : 0)).sum() : 0)).sum() : 0) <= 1024",message="the selectors in targets and release.waves can have at most 1,024 labels, expressions and values together: use fewer targets, or select their objects by a common label"
+// +kubebuilder:validation:XValidation:rule="(has(self.targets) ? self.targets.map(t, size(t.kind) + size(t.name) + (has(t.apiVersion) ? size(t.apiVersion) : 0) + (has(t.__namespace__) ? size(t.__namespace__) : 0) + (has(t.matchLabels) ? t.matchLabels.map(k, size(k)).sum() : 0) + (has(t.matchExpressions) ? t.matchExpressions.map(e, size(e.key)).sum() : 0) + (has(t.namespaceSelector) ? (has(t.namespaceSelector.matchLabels) ? t.namespaceSelector.matchLabels.map(k, size(k)).sum() : 0) + (has(t.namespaceSelector.matchExpressions) ? t.namespaceSelector.matchExpressions.map(e, size(e.key)).sum() : 0) : 0)).sum() : 0) + (has(self.release) && has(self.release.waves) ? self.release.waves.map(w, (has(w.matchLabels) ? w.matchLabels.map(k, size(k)).sum() : 0) + (has(w.matchExpressions) ? w.matchExpressions.map(e, size(e.key)).sum() : 0)).sum() : 0) <= 65536",message="the references and the keys of labels in targets and release.waves can have at most 65,536 characters together: use fewer targets, or select their objects by a common label"
+// +kubebuilder:validation:XValidation:rule="(has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? size(p.calendar.categories) : 0).sum() : 0) <= 1024 && (has(self.openPeriods) ? self.openPeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) + (has(self.closePeriods) ? self.closePeriods.map(p, has(p.calendar) && has(p.calendar.categories) ? p.calendar.categories.map(c, size(c)).sum() : 0).sum() : 0) <= 16384",message="the calendars of a gate can have at most 1,024 categories with 16,384 characters together: use fewer, or omit categories to include all events"
 type GateSpec struct {
-	// Interval is how often the controller checks that every target has the
-	// desired state, even if nothing has changed. At least 10s, such as 5m.
-	// Defaults to 1m.
+	// interval is the interval at which the controller checks that all targets
+	// have the desired state, even if nothing has changed. At least 10s, such as
+	// 5m. Defaults to 1m.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('10s')",message="interval must be a duration of at least 10s, such as 1m"
 	// +kubebuilder:default="1m"
 	// +optional
 	Interval Duration `json:"interval,omitzero"`
 
-	// Default is the state of the Gate while nothing else decides: closed or
-	// opened. A Gate that is closed by default opens in open periods and on open
-	// requests. One that is opened by default closes in close periods and on close
+	// default is the state of the Gate if no request, period or exception
+	// determines it: closed or opened. With closed, the Gate opens in openPeriods
+	// and on open requests. With opened, it closes in closePeriods and on close
 	// requests.
 	// +required
 	Default State `json:"default"`
 
-	// Window is how long an open request lasts at most, from 1s to 8784h (366
-	// days), such as 1h. A close request without a duration lasts that long, too;
-	// one with a duration lasts for that. If omitted, a request without a duration
-	// lasts until the opposite request.
+	// window is the maximum duration of an open request, and the duration of a
+	// close request without a duration. From 1s to 8784h (366 days), such as 1h.
+	// It does not limit a close request that has a duration. If omitted, a request
+	// without a duration lasts until a request for the opposite action.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
 	Window *Duration `json:"window,omitempty"`
 
-	// TimeZone is the time zone of all periods that have none of their own: a name
-	// of the IANA database, such as Europe/Oslo. Defaults to UTC.
+	// timeZone is the time zone of all periods without a time zone of their own.
+	// It is a name in the IANA database, such as Europe/Oslo. Defaults to UTC.
 	// +optional
 	TimeZone TimeZone `json:"timeZone,omitempty"`
 
-	// NotBefore keeps the Gate closed before this time, unless an open request is
+	// notBefore keeps the Gate closed before this time, unless an open request is
 	// in force. A time in RFC 3339, such as 2026-12-01T00:00:00Z.
 	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
-	// NotAfter keeps the Gate closed from this time on, unless an open request is
+	// notAfter keeps the Gate closed from this time on, unless an open request is
 	// in force. A time in RFC 3339, later than notBefore.
 	// +kubebuilder:validation:XValidation:rule="self >= timestamp('0001-01-01T00:00:00Z')",message="must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
 
-	// OpenPeriods are the periods in which a Gate with default: closed is open. It
-	// is open while at least one of them applies. Only for default: closed; with
-	// default: opened, use closePeriods. At most 100 together with closePeriods,
-	// all with different names.
+	// openPeriods lists the periods in which the Gate is open. Only for Gates with
+	// default: closed. With default: opened, use closePeriods. At most 100
+	// together with closePeriods, all with different names.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	OpenPeriods []Period `json:"openPeriods,omitempty"`
 
-	// ClosePeriods are the periods in which the Gate is closed. They win over
-	// openPeriods. At most 100 together with openPeriods, all with different
-	// names.
+	// closePeriods lists the periods in which the Gate is closed. They take
+	// precedence over openPeriods. At most 100 together with openPeriods, all with
+	// different names.
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	ClosePeriods []ClosePeriod `json:"closePeriods,omitempty"`
 
-	// Targets are the objects that the Gate governs: they are held while it is
-	// closed and released when it opens. At most 256 entries. An object can also
-	// name its Gates itself, in the annotation gating.toolkit.fluxcd.io/gates.
+	// targets lists the objects that the Gate governs. They are held while the
+	// Gate is closed, and released when it opens. At most 256 entries. Objects can
+	// also refer to the Gate in the annotation gating.toolkit.fluxcd.io/gates.
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	// +optional
 	Targets []TargetReference `json:"targets,omitempty"`
 
-	// Mode is Enforce, Lenient or Audit. Enforce holds the targets, and holds a
-	// target again at once if a user resumes it. Lenient holds a resumed target
-	// again only when the Gate next closes. Audit holds nothing: it counts the
-	// targets in status.targets.wouldHold and emits events. A change to Audit
-	// releases the held targets. Defaults to Enforce.
+	// mode is Enforce, Lenient or Audit. With Enforce, a target that a user
+	// resumes is held again immediately. With Lenient, it stays released until the
+	// Gate closes the next time. With Audit, nothing is held: the Gate counts the
+	// targets that it would hold in status.targets.wouldHold, and emits events. If
+	// the mode is changed to Audit, the held targets are released. Defaults to
+	// Enforce.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// Release limits how fast targets are released when the Gate opens. If
-	// omitted, all are released at once.
+	// release limits the rate or specifies the order in which targets are released
+	// when the Gate opens. If omitted, all targets are released at once.
 	// +optional
 	Release *ReleasePolicy `json:"release,omitempty"`
 
-	// Certificates determines how a closed Gate treats certificates that are about
-	// to expire: Certificates of cert-manager and certificates of Machines. If
-	// omitted, the defaults of its fields apply.
+	// certificates specifies how the closed Gate handles certificates that are
+	// about to expire: those of cert-manager Certificates and those of Machines.
+	// If omitted, the defaults of its fields apply.
 	// +optional
 	Certificates *CertificatePolicy `json:"certificates,omitempty"`
 
-	// Approvals states how many other people must approve open requests and
+	// approvals specifies how many users must approve open requests and
 	// GateExceptions. Close requests and the periods of the Gate need no approval.
 	// If omitted, nothing needs approval.
 	// +optional
 	Approvals *GateApprovals `json:"approvals,omitempty"`
 
-	// DependsOn lists objects that must be ready for the Gate to open. While one
-	// of them is not ready or does not exist, neither an open period nor an open
-	// request opens the Gate. At most 16, each once.
+	// dependsOn lists objects that must be ready for the Gate to be open. While
+	// one of them is not ready or does not exist, the Gate is closed, even in an
+	// open period or during an open request. At most 16, each only once.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(w, self.exists_one(v, v.kind == w.kind && v.name == w.name && (has(v.__namespace__) ? has(w.__namespace__) && v.__namespace__ == w.__namespace__ : !has(w.__namespace__))))",message="an object can be listed only once"
-	// +kubebuilder:validation:XValidation:rule="self.map(d, has(d.readyExpr) ? size(d.readyExpr) : 0).sum() <= 16384",message="all readyExpr of a gate can have at most 16,384 characters together: use shorter expressions"
+	// +kubebuilder:validation:XValidation:rule="self.map(d, has(d.readyExpr) ? size(d.readyExpr) : 0).sum() <= 16384",message="the readyExpr fields of a gate can have at most 16,384 characters together: use shorter expressions"
 	// +listType=atomic
 	// +optional
 	DependsOn []DependencyReference `json:"dependsOn,omitempty"`
 
-	// NotifyBefore is how long before the Gate opens or closes an event announces
-	// it. Each change of state is announced once at each of these times, such as
-	// [24h, 1h]. At most 5, each once and from 1m to 720h (30 days). If omitted,
-	// nothing is announced.
+	// notifyBefore lists how long before a scheduled change of state an event
+	// announces it, such as [24h, 1h]. At most 5 durations, all different, each
+	// from 1m to 720h (30 days). If omitted, changes are not announced.
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 30 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="must be a duration from 1m to 720h (30 days), such as 24h"
 	// +kubebuilder:validation:XValidation:rule="!self.all(d, d.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$')) || self.all(d, self.exists_one(e, (e.matches('[dw]$') ? int(e.substring(0, size(e) - 1)) * (e.endsWith('w') ? 7 : 1) * 86400000 : duration(e).getMilliseconds()) == (d.matches('[dw]$') ? int(d.substring(0, size(d) - 1)) * (d.endsWith('w') ? 7 : 1) * 86400000 : duration(d).getMilliseconds())))",message="a duration can be listed only once"
@@ -186,67 +184,71 @@ type GateSpec struct {
 	// +optional
 	NotifyBefore []Duration `json:"notifyBefore,omitempty"`
 
-	// Suspend stops the reconciliation of this Gate. Targets that it holds stay
-	// held. Defaults to false.
+	// suspend stops the reconciliation of the Gate. Held targets stay held.
+	// Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// TargetReference names objects that a Gate governs.
+// TargetReference refers to objects that a Gate governs.
 // +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) == 0 || self.name == '*'",message="matchLabels needs name: '*'"
 // +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.name == '*'",message="matchExpressions needs name: '*'"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaceSelector) || !has(self.__namespace__)",message="a target has a namespace or a namespaceSelector, not both"
 type TargetReference struct {
-	// APIVersion of the targets, such as kustomize.toolkit.fluxcd.io/v1. Only its
-	// group counts, and it is needed only if the kind alone is ambiguous.
+	// apiVersion is the API version of the targets, such as
+	// kustomize.toolkit.fluxcd.io/v1. Only its group is used, and it is required
+	// only if several groups have the kind.
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]+$')",message="apiVersion must be a group and a version, such as kustomize.toolkit.fluxcd.io/v1"
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the targets, such as Kustomization, HelmRelease or Certificate.
+	// kind is the kind of the targets, such as Kustomization, HelmRelease or
+	// Certificate.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be the name of a kind, such as Kustomization: it begins with a capital letter and has only letters and digits"
 	// +required
 	Kind string `json:"kind"`
 
-	// Name of the target, or * for all objects of the kind in the namespace.
+	// name is the name of the target, or * for all objects of the kind.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="name must be * or the name of an object, such as apps: lower case letters, digits, dashes and dots; to select objects, use name: '*' with matchLabels"
 	// +required
 	Name string `json:"name"`
 
-	// Namespace of the targets, or * for all namespaces except that of the
-	// controller. Defaults to the namespace of the Gate. Another namespace needs
-	// --no-cross-namespace-refs=false.
+	// namespace is the namespace of the targets, or * for all namespaces except
+	// that of the controller. Defaults to the namespace of the Gate. Any other
+	// value requires --no-cross-namespace-refs=false.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be * or the name of a namespace, such as shop; omit it for the namespace of the Gate, and use namespaceSelector to select namespaces"
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// NamespaceSelector selects the namespaces of the targets by their labels,
-	// such as matchLabels: {team: shop}. It must not select the namespace of the
-	// controller, and it must not be empty: for all namespaces, use namespace:
-	// "*". Not together with namespace. Needs --no-cross-namespace-refs=false.
+	// namespaceSelector selects the namespaces of the targets by label, such as
+	// matchLabels: {team: shop}. It must not be empty, and must not select the
+	// namespace of the controller. To select all other namespaces, use namespace:
+	// "*". Cannot be combined with namespace. Requires
+	// --no-cross-namespace-refs=false.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty namespaceSelector selects all namespaces: write matchLabels or matchExpressions, or use namespace: '*'"
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// MatchLabels are labels that the targets must have, all of them, such as
-	// tier: critical. Only for name *. At most 32.
+	// matchLabels are labels that the targets must have, such as tier: critical.
+	// At most 32. Requires name: "*".
 	// +optional
 	MatchLabels Labels `json:"matchLabels,omitempty"`
 
-	// MatchExpressions are further conditions on the labels of the targets, such
-	// as {key: tier, operator: NotIn, values: [test]}. All must be true. Only for
-	// name *. At most 32.
+	// matchExpressions are label selector requirements that the targets must meet
+	// in addition to matchLabels, such as {key: tier, operator: NotIn, values:
+	// [test]}. At most 32. Requires name: "*".
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// SpansNamespaces returns whether the reference is not about one namespace.
+// SpansNamespaces returns whether the reference can match objects in several
+// namespaces.
 func (in *TargetReference) SpansNamespaces() bool {
 	return in.Namespace == AnyName || in.NamespaceSelector != nil
 }
@@ -256,86 +258,89 @@ func (in *TargetReference) Selector() *metav1.LabelSelector {
 	return selectorOf(in.MatchLabels, in.MatchExpressions)
 }
 
-// Transition is a change of a Gate's state.
+// Transition is a change of the state of a Gate.
 type Transition struct {
-	// At is when the state changes.
+	// at is the time of the change.
 	At metav1.Time `json:"at"`
 
-	// State of the Gate after the change: closed or opened.
+	// state is the state after the change: closed or opened.
 	State State `json:"state"`
 
-	// Reason of that state, such as OpenPeriod: one of the reasons of the
-	// condition Opened.
+	// reason is the reason of that state, such as OpenPeriod. It is one of the
+	// reasons of the condition Opened.
 	Reason string `json:"reason"`
 
-	// Period is the name of the period that causes the state. Missing if no period
-	// does.
+	// period is the name of the period that causes the change. Missing if no
+	// period does.
 	// +optional
 	Period string `json:"period,omitempty"`
 
-	// Exception is the name of the GateException that causes the state. Missing if
-	// no exception does.
+	// exception is the name of the GateException that causes the change. Missing
+	// if no exception does.
 	// +optional
 	Exception string `json:"exception,omitempty"`
 }
 
-// DecidedBy returns the name of the period or exception that decides, empty if
-// none does.
+// DecidedBy returns the name of the period or exception that causes the
+// change, empty if there is none.
 func (in *Transition) DecidedBy() string { return cmp.Or(in.Period, in.Exception) }
 
-// Announcement is a change of a Gate's state that has been announced.
+// Announcement is a scheduled change of the state of a Gate that an event has
+// announced.
 type Announcement struct {
-	// At is when the state will change.
+	// at is the time of the change.
 	At metav1.Time `json:"at"`
 
-	// State of the Gate after that change: closed or opened.
+	// state is the state after the change: closed or opened.
 	State State `json:"state"`
 
-	// Before is the shortest duration of spec.notifyBefore at which the change has
-	// been announced. Longer ones are no longer announced.
+	// before is the shortest duration in spec.notifyBefore at which the change has
+	// been announced. It is not announced again at longer ones.
 	Before Duration `json:"before"`
 }
 
-// TargetCounts counts the targets by outcome.
+// TargetCounts has the numbers of targets by outcome.
 type TargetCounts struct {
-	// Total is the number of objects that the Gate governs.
+	// total is the number of objects that the Gate governs.
 	Total int64 `json:"total"`
 
-	// Held is the number of objects that the Gate holds.
+	// held is the number of objects that the Gate holds.
 	Held int64 `json:"held"`
 
-	// WouldHold is the number of objects that the Gate would hold if spec.mode
+	// wouldHold is the number of objects that the Gate would hold if spec.mode
 	// were Enforce. Only with mode Audit.
 	// +optional
 	WouldHold int64 `json:"wouldHold,omitempty"`
 
-	// SuspendedByOthers is the number of objects that a user, Git or another
+	// suspendedByOthers is the number of objects that a user, Git or another
 	// controller has suspended. The Gate neither holds nor resumes them.
 	SuspendedByOthers int64 `json:"suspendedByOthers"`
 
-	// Exempt is the number of Certificates that may be renewed although the Gate
-	// is closed. These are Certificates that are not issued yet, are being issued,
-	// expire soon, would not be renewed before their safety margin, cannot be
-	// held, or are activated instead.
+	// exempt is the number of objects that are not held although the Gate is
+	// closed. These are GatedSources without a waiting revision, and Certificates
+	// that are not issued yet, are being issued, expire soon, are not due for
+	// renewal before their safety margin, cannot be held, or have the annotation
+	// gating.toolkit.fluxcd.io/activateInto.
 	// +optional
 	Exempt int64 `json:"exempt,omitempty"`
 
-	// Pending is the number of objects that are about to be held or released,
-	// without those that wait for their turn in a release with perMinute.
+	// pending is the number of objects that are about to be held or released, or
+	// that have not been evaluated yet. It does not include those that wait for
+	// their turn in a release.
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
 
-	// Failed is the number of objects and of target references that do not have
-	// the desired state.
+	// failed is the number of objects and of entries in spec.targets that do not
+	// have the desired state.
 	Failed int64 `json:"failed"`
 }
 
-// TargetStatus is the outcome of the targets.
+// TargetStatus has the numbers of targets by outcome, and the failures.
 type TargetStatus struct {
 	TargetCounts `json:",inline"`
 
-	// Failures lists the targets that do not have the desired state, newest first,
-	// at most 10. The number of all of them is failed.
+	// failures lists the targets that do not have the desired state, newest first,
+	// at most 10. failed has the total number.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
@@ -350,24 +355,24 @@ func (in *GateStatus) TargetFailures() []TargetFailure {
 	return in.Targets.Failures
 }
 
-// TargetFailure is a target that does not have the desired state.
+// TargetFailure describes a target that does not have the desired state.
 type TargetFailure struct {
-	// Kind of the target.
+	// kind is the kind of the target.
 	Kind string `json:"kind"`
 
-	// Namespace of the target.
+	// namespace is the namespace of the target.
 	Namespace string `json:"namespace"`
 
-	// Name of the target, or * as in the reference.
+	// name is the name of the target, or * as in the reference.
 	Name string `json:"name"`
 
-	// Reason of the failure in CamelCase, such as CRDNotFound.
+	// reason is the reason of the failure in CamelCase, such as CRDNotFound.
 	Reason string `json:"reason"`
 
-	// Message describes the failure.
+	// message describes the failure.
 	Message string `json:"message"`
 
-	// RecordedAt is when the controller first observed the failure.
+	// recordedAt is the time when the controller first observed the failure.
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
@@ -375,69 +380,68 @@ type TargetFailure struct {
 type GateStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
-	// ObservedGeneration is the last generation of the Gate that the controller
-	// reconciled, -1 before the first.
+	// observedGeneration is the last generation that the controller reconciled, or
+	// -1 if it has not reconciled the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// RequestedAt is the time of the request in force, or of the last one that
-	// was.
+	// requestedAt is the time of the request in force. If no request is in force,
+	// it is the time of the last one.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
 
-	// ResetToDefaultAt is when that request ends. It equals requestedAt if the
-	// request only returned the Gate to its scheduled state. Missing if the
-	// request lasts until the opposite one.
+	// resetToDefaultAt is the time when the request in requestedAt ends. It equals
+	// requestedAt if the request only returned the Gate to its scheduled state
+	// early. Missing if the request lasts until a request for the opposite action.
 	// +optional
 	ResetToDefaultAt *metav1.Time `json:"resetToDefaultAt,omitempty"`
 
-	// Requests lists the accepted requests in this order: ended, in force, waiting
-	// for approval, planned. At most 64: only the last ended ones are kept. A
-	// close request in force is dropped if a later one by the same user lasts at
-	// least as long.
+	// requests lists the accepted requests, in this order: ended, in force,
+	// waiting for approval, planned. At most 64. Only the last ended ones are
+	// kept. A close request in force is dropped if a later one by the same user
+	// lasts at least as long.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`
 
-	// LastTransition is the change to the current state. Its reason, period and
-	// exception are the current ones. If the Gate changed its state and changed it
-	// back between two reconciliations, its time is that of the second one.
+	// lastTransition is the change to the current state. Its reason, period and
+	// exception are updated if they change later. If the state changed and changed
+	// back between two reconciliations, at is the time of the second one.
 	// +optional
 	LastTransition *Transition `json:"lastTransition,omitempty"`
 
-	// NextTransition is the next scheduled change of the state. Missing if none is
-	// scheduled.
+	// nextTransition is the next scheduled change of state. Missing if no change
+	// is known, for example while an object in spec.dependsOn is not ready.
 	// +optional
 	NextTransition *Transition `json:"nextTransition,omitempty"`
 
-	// History lists the last changes of the state, requests and passes, newest
-	// first. At most 50, and fewer if their texts are long. docs/operate/audit.md
-	// describes how to keep more.
+	// history lists the last changes of state, requests and passes, newest first.
+	// At most 50, and fewer if their texts are long. To keep more, see
+	// docs/operate/audit.md.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
-	// Targets counts the objects that the Gate governs, by their state, and lists
-	// failures.
+	// targets has the numbers of targets by outcome, and the failures.
 	// +optional
 	Targets *TargetStatus `json:"targets,omitempty"`
 
-	// Release is the progress of the release of the targets. It is kept after the
-	// Gate has closed. Only with spec.release.
+	// release is the progress of the release of the targets. It is kept after the
+	// Gate closes. Only with spec.release.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
-	// Exceptions lists the GateExceptions of this Gate: current ones, future ones,
-	// and the last expired ones. At most 30; expired ones are dropped first, and
-	// current ones only if there are too many.
+	// exceptions lists the GateExceptions of the Gate: first those that apply,
+	// then others that have not ended, then ended ones. At most 30. If there are
+	// more, the last ones in this order are dropped.
 	// +kubebuilder:validation:MaxItems=30
 	// +listType=atomic
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// Overlays lists the states of targets that differ from the state of the Gate
+	// overlays lists the states of targets that differ from the state of the Gate
 	// now or at the next change, because of GateExceptions with spec.targets. At
 	// most 32.
 	// +kubebuilder:validation:MaxItems=32
@@ -445,48 +449,50 @@ type GateStatus struct {
 	// +optional
 	Overlays []Overlay `json:"overlays,omitempty"`
 
-	// Dependencies are the observed states of the objects in spec.dependsOn, in
+	// dependencies lists the observed states of the objects in spec.dependsOn, in
 	// the same order. At most 16.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	Dependencies []DependencyStatus `json:"dependencies,omitempty"`
 
-	// Memory is the internal state of the controller. It is not API: a release may
-	// change it.
+	// memory is internal state of the controller. It is not part of the API and
+	// may change in any release.
 	// +optional
 	Memory GateMemory `json:"memory,omitzero"`
 
-	// Conditions of the Gate: Opened, Ready, Reconciling, Stalled.
+	// conditions of the Gate: Opened, Ready, Reconciling, Stalled,
+	// HoldsItsOwnSource, ReleaseStopped.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// GateMemory is the internal state of the controller about a Gate.
+// GateMemory is internal state of the controller for a Gate.
 type GateMemory struct {
-	// HandledRequests has the last values of the annotations for open and close
-	// requests that the controller handled.
+	// handledRequests has the last handled values of the annotations for open and
+	// close requests, by action.
 	// +listType=map
 	// +listMapKey=action
 	// +optional
 	HandledRequests []HandledRequest `json:"handledRequests,omitempty"`
 
-	// LastHandledLine is the number of the last line of the annotation
-	// gating.toolkit.fluxcd.io/unhandled that the controller handled.
+	// lastHandledLine is the number of the last handled line of the annotation
+	// gating.toolkit.fluxcd.io/unhandled.
 	// +optional
 	LastHandledLine int64 `json:"lastHandledLine,omitempty"`
 
-	// Announced lists the future changes of the state that the controller has
-	// announced, as spec.notifyBefore requires, soonest first. At most 64.
+	// announced lists the scheduled changes of state that events have announced
+	// because of spec.notifyBefore, soonest first. At most 64.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Announced []Announcement `json:"announced,omitempty"`
 }
 
-// Gate determines when the objects that it governs may be reconciled.
+// Gate determines when its targets may be reconciled. While it is closed, it
+// holds them.
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gt,categories=all;fluxcd;fluxcd-gates
@@ -529,8 +535,8 @@ func (in *Gate) SetConditions(conditions []metav1.Condition) { in.Status.Conditi
 // Audits returns whether the mode of the Gate is Audit.
 func (in *Gate) Audits() bool { return in.Spec.Mode == ModeAudit }
 
-// LatestRequest returns the request in the status that was accepted last, nil if
-// there is none.
+// LatestRequest returns the last accepted request in the status, nil if there
+// is none.
 func (in *Gate) LatestRequest() (latest *AcceptedRequest) {
 	for i := range in.Status.Requests {
 		if r := &in.Status.Requests[i]; latest == nil || !r.AcceptedAt.Before(&latest.AcceptedAt) {
@@ -540,7 +546,8 @@ func (in *Gate) LatestRequest() (latest *AcceptedRequest) {
 	return latest
 }
 
-// RequiredApprovals returns how many people must approve an open request.
+// RequiredApprovals returns the number of approvals that an open request
+// needs.
 func (in *Gate) RequiredApprovals() int {
 	if in.Spec.Approvals == nil {
 		return 0
@@ -548,8 +555,8 @@ func (in *Gate) RequiredApprovals() int {
 	return in.Spec.Approvals.OpenRequests.required()
 }
 
-// RequiredExceptionApprovals returns how many people must approve a
-// GateException with more than closePeriods.
+// RequiredExceptionApprovals returns the number of approvals that a
+// GateException needs, unless it has only closePeriods.
 func (in *Gate) RequiredExceptionApprovals() int {
 	if a := in.Spec.Approvals; a != nil && a.Exceptions != nil {
 		return a.Exceptions.required()
@@ -557,5 +564,5 @@ func (in *Gate) RequiredExceptionApprovals() int {
 	return in.RequiredApprovals()
 }
 
-// GetInterval returns spec.interval, or its default if there is none.
+// GetInterval returns spec.interval, or its default if it is not set.
 func (in *Gate) GetInterval() time.Duration { return in.Spec.Interval.Or(DefaultInterval) }

@@ -15,7 +15,7 @@ const (
 	// GateReceiverKind is the kind of a GateReceiver.
 	GateReceiverKind = "GateReceiver"
 
-	// ReceiverWebhookPath is how the path of every webhook begins, as for a
+	// ReceiverWebhookPath is the prefix of the paths of all webhooks, as for a
 	// Receiver of notification-controller.
 	ReceiverWebhookPath = "/hook/"
 
@@ -23,120 +23,127 @@ const (
 	// a CalendarFeed, as for a Receiver of notification-controller.
 	ReceiverTokenKey = "token"
 
-	// ReceiverPreviousTokenKey is the key of a second token in the same Secret
-	// that also works: the previous one, until the sender has the new one.
+	// ReceiverPreviousTokenKey is the key of a second token in that Secret, which
+	// also works. For a rotation, it has the previous token until all clients use
+	// the new one.
 	ReceiverPreviousTokenKey = "previousToken"
 
-	// ReceiverSigningTokenKey is the key of the token that signs webhooks, in the
-	// Secret of a GateReceiver. Without it, the key token also signs.
+	// ReceiverSigningTokenKey is the key of the signing token in the Secret of a
+	// GateReceiver. If it is missing, signatures are verified with the token.
 	ReceiverSigningTokenKey = "signingToken"
 
-	// ReceiverPreviousSigningTokenKey is the key of a second signing token in the
-	// same Secret that also works: the previous one, until the sender has the new
-	// one.
+	// ReceiverPreviousSigningTokenKey is the key of a second signing token in that
+	// Secret, which also works. For a rotation, it has the previous signing token
+	// until the sender uses the new one.
 	ReceiverPreviousSigningTokenKey = "previousSigningToken"
 
-	// DefaultReceiverInterval applies if a GateReceiver or a CalendarFeed has no
-	// spec.interval.
+	// DefaultReceiverInterval is the default of spec.interval of a GateReceiver
+	// and a CalendarFeed.
 	DefaultReceiverInterval = 10 * time.Minute
 
-	// DefaultSignatureHeader is the header that has the signature for type
-	// generic-hmac if spec.signature names none.
+	// DefaultSignatureHeader is the default of spec.signature.header.
 	DefaultSignatureHeader = "X-Signature"
 
-	// DefaultSignaturePayload is the text that a sender with a timestampHeader
-	// signs unless spec.signature specifies another one.
+	// DefaultSignaturePayload is the default of spec.signature.payload, if
+	// spec.signature.timestampHeader is set.
 	DefaultSignaturePayload = "{timestamp}:{body}"
 
-	// SignatureHex is the encoding of a signature in hexadecimal digits of either
-	// case, the default.
+	// SignatureHex is the encoding of a signature in upper or lower case
+	// hexadecimal digits. It is the default.
 	SignatureHex = "hex"
 
 	// SignatureBase64 is the encoding of a signature in base64 with padding (RFC
 	// 4648, section 4).
 	SignatureBase64 = "base64"
 
-	// DefaultOIDCAudience is the audience that a token must be for, if its
-	// provider names none.
+	// DefaultOIDCAudience is the default of the audience of an OIDCProvider.
 	DefaultOIDCAudience = "gating-controller"
 )
 
-// The types of a GateReceiver. Those that notification-controller also has
-// mean the same there.
+// The types of a GateReceiver. Types that notification-controller also has
+// work in the same way.
 const (
-	// GenericReceiver accepts any request to its path. The path is its only
-	// secret, so it can close Gates, but not open them.
+	// GenericReceiver accepts all webhooks. Only the secret path proves that the
+	// sender may make a request, so such a webhook can close Gates, but not open
+	// them.
 	GenericReceiver = "generic"
-	// GenericHMACReceiver accepts a request with the HMAC of the body in a header,
-	// as specified in spec.signature. By default, it is X-Signature with
-	// sha256=<hex>, sha512=<hex> or sha1=<hex>.
+	// GenericHMACReceiver accepts webhooks with an HMAC of the body in a header,
+	// as specified in spec.signature. By default, the header is X-Signature, with
+	// the value sha256=<hex>, sha512=<hex> or sha1=<hex>.
 	GenericHMACReceiver = "generic-hmac"
-	// GenericOIDCReceiver takes a request with an OpenID Connect token of one of
-	// spec.oidcProviders as Authorization: Bearer.
+	// GenericOIDCReceiver accepts webhooks with an OpenID Connect token from one
+	// of spec.oidcProviders in the header Authorization: Bearer.
 	GenericOIDCReceiver = "generic-oidc"
-	// GitHubReceiver takes a webhook of GitHub with its X-Hub-Signature-256.
+	// GitHubReceiver accepts webhooks of GitHub with a valid signature in
+	// X-Hub-Signature-256.
 	GitHubReceiver = "github"
-	// GitLabReceiver takes a webhook of GitLab with the token as X-Gitlab-Token, a
-	// signature by the signing token as in Standard Webhooks, or both.
+	// GitLabReceiver accepts webhooks of GitLab with the token in X-Gitlab-Token,
+	// with a Standard Webhooks signature by the signing token, or with both if the
+	// Secret has both tokens.
 	GitLabReceiver = "gitlab"
-	// FluxEventReceiver accepts events from the Providers generic and generic-hmac
-	// of notification-controller. A signature must be valid. It is required if the
-	// Secret has a signing token, and to open a Gate.
+	// FluxEventReceiver accepts events from Providers of type generic and
+	// generic-hmac of notification-controller. An event without a signature can
+	// close Gates, but not open them. If the Secret has a signing token, events
+	// without a signature are refused.
 	FluxEventReceiver = "flux-event"
-	// StandardWebhooksReceiver takes a webhook that is signed as Standard Webhooks
-	// specifies, with webhook-id, webhook-timestamp and webhook-signature.
+	// StandardWebhooksReceiver accepts webhooks that are signed as specified by
+	// Standard Webhooks, with the headers webhook-id, webhook-timestamp and
+	// webhook-signature.
 	StandardWebhooksReceiver = "standard-webhooks"
-	// AlertmanagerReceiver takes a webhook of Alertmanager with the token as
-	// Authorization: Bearer.
+	// AlertmanagerReceiver accepts webhooks of Alertmanager with the token in the
+	// header Authorization: Bearer.
 	AlertmanagerReceiver = "alertmanager"
 )
 
-// GateReceiverSpec determines which webhooks become requests on which Gates.
+// GateReceiverSpec specifies how webhooks are verified, and which requests
+// they make on which Gates.
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || has(self.oidcProviders) && size(self.oidcProviders) > 0",message="generic-oidc receivers must define at least one oidcProvider"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || !has(self.oidcProviders) || size(self.oidcProviders) == 0",message="oidcProviders can only be set when type is generic-oidc"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic-oidc' || !has(self.secretRef)",message="secretRef cannot be set when type is generic-oidc"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-oidc' || has(self.secretRef)",message="secretRef is required when type is not generic-oidc"
-// +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'standard-webhooks', 'flux-event', 'alertmanager']",message="events are for types github, gitlab, standard-webhooks, flux-event and alertmanager only: use filter"
+// +kubebuilder:validation:XValidation:rule="!has(self.events) || size(self.events) == 0 || self.type in ['github', 'gitlab', 'standard-webhooks', 'flux-event', 'alertmanager']",message="events can only be set when type is github, gitlab, standard-webhooks, flux-event or alertmanager: use filter"
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-hmac' || !has(self.signature)",message="signature can only be set when type is generic-hmac"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic' || has(self.action) && self.action == 'close'",fieldPath=".type",message="type generic can only close, because the path is its only secret: set action: close without actionExpr, or use a type that verifies its sender, such as generic-hmac or generic-oidc"
 type GateReceiverSpec struct {
-	// Type of the sender. It decides how webhooks are verified: generic,
-	// generic-hmac, generic-oidc, github, gitlab, standard-webhooks, flux-event or
-	// alertmanager. The path is the only secret of type generic and of an event of
-	// Flux without a signature, so they can close Gates, but not open them.
+	// type determines how webhooks are verified: generic, generic-hmac,
+	// generic-oidc, github, gitlab, standard-webhooks, flux-event or alertmanager.
+	// With generic, and with flux-event without a signature, only the secret path
+	// proves that the sender may make a request. Such webhooks can close Gates,
+	// but not open them.
 	// +kubebuilder:validation:Enum=generic;generic-hmac;generic-oidc;github;gitlab;standard-webhooks;flux-event;alertmanager
 	// +required
 	Type string `json:"type"`
 
-	// Interval is how often the Secret is read again even if nothing has changed.
-	// At least 1s, such as 1m. Defaults to 10m. A new token works once it is read;
-	// one that is removed from the Secret stops working at once.
+	// interval is the interval at which the controller reads the Secret again. At
+	// least 1s, such as 1m. Defaults to 10m. A new token may need this time until
+	// it works. A token that is removed from the Secret stops working immediately.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s')",message="interval must be a duration of at least 1s, such as 10m"
 	// +kubebuilder:default="10m"
 	// +optional
 	Interval *Duration `json:"interval,omitempty"`
 
-	// SecretRef names the Secret of the sender, in the same namespace. Its key
-	// token has the token, and its key signingToken has the key of signatures if
-	// that is another one. If both are there, a webhook needs both. White space
-	// around them is ignored. The tokens in previousToken and previousSigningToken
-	// also work. Required for all types except generic-oidc, which must not have
-	// it.
+	// secretRef refers to a Secret in the same namespace. Its key token has the
+	// token, which the path is derived from. Its key signingToken has the key for
+	// signatures and defaults to token. If the Secret has both, a webhook needs
+	// both. Leading and trailing white space is ignored. The optional keys
+	// previousToken and previousSigningToken have tokens that also work. Required
+	// for all types except generic-oidc, for which it is not allowed.
 	// +kubebuilder:validation:XValidation:rule="size(self.name) <= 253 && self.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="secretRef.name must be the name of a Secret, such as webhook-token: lower case letters, digits, dashes and dots"
 	// +optional
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 
-	// Signature describes how the sender signs webhooks, for type generic-hmac
-	// only. If omitted, the header X-Signature has sha256=, sha512= or sha1=, and
-	// the HMAC of the body in hex.
+	// signature specifies how the sender signs webhooks. Only for type
+	// generic-hmac. If omitted, the header X-Signature has the algorithm sha256,
+	// sha512 or sha1, an equals sign, and the HMAC of the body in hexadecimal
+	// digits.
 	// +optional
 	Signature *ReceiverSignature `json:"signature,omitempty"`
 
-	// OIDCProviders are the issuers whose OpenID Connect tokens are accepted. A
-	// token is verified by the provider whose issuerURL equals its claim iss. At
-	// most 10, with 65,536 characters together. Required for type generic-oidc,
-	// and only allowed there.
+	// oidcProviders lists the issuers whose OpenID Connect tokens are accepted. A
+	// token is verified by the provider whose issuerURL equals the claim iss of
+	// the token. At most 10, with 65,536 characters together. Required for type
+	// generic-oidc, and not allowed for other types.
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:XValidation:rule="self.map(p, size(p.issuerURL) + (has(p.audience) ? size(p.audience) : 0) + (has(p.variables) ? p.variables.map(v, size(v.name) + size(v.expression)).sum() : 0) + p.validations.map(v, size(v.expression) + size(v.message)).sum()).sum() <= 65536",message="all oidcProviders can have at most 65,536 characters together: use fewer or shorter variables and validations, or another GateReceiver"
 	// +listType=map
@@ -144,12 +151,12 @@ type GateReceiverSpec struct {
 	// +optional
 	OIDCProviders []OIDCProvider `json:"oidcProviders,omitempty"`
 
-	// Events are the events to accept; a webhook with another one is refused. If
-	// omitted, all are accepted. They are compared, ignoring case, with
+	// events lists the accepted events, ignoring case. Webhooks with other events
+	// are refused. If omitted, all events are accepted. The event of a webhook is
 	// X-GitHub-Event (github), X-Gitlab-Event (gitlab), type in the body
 	// (standard-webhooks), the reason of the event (flux-event), or the status
-	// firing or resolved (alertmanager). At most 100. Other types must not have
-	// them: use filter.
+	// firing or resolved (alertmanager). At most 100. Not allowed for other types:
+	// use filter.
 	//
 	// Example: [ping, workflow_run]
 	// +kubebuilder:validation:MaxItems=100
@@ -159,7 +166,7 @@ type GateReceiverSpec struct {
 	// +optional
 	Events []string `json:"events,omitempty"`
 
-	// GateRefs name the Gates on which a webhook makes its request, in the same
+	// gateRefs lists the Gates on which webhooks make requests, in the same
 	// namespace. From 1 to 10.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
@@ -168,27 +175,27 @@ type GateReceiverSpec struct {
 	// +required
 	GateRefs []GateReference `json:"gateRefs"`
 
-	// Filter is a CEL expression of type bool that decides whether a webhook
-	// counts. If it is false, the sender gets 200 and nothing is requested. If
-	// omitted, all webhooks count. It reads the body as req (an empty object if it
-	// is not a JSON object), the headers as headers with names in lower case, and
-	// for generic-oidc the claims of the token as claims. Headers with secrets are
-	// empty.
+	// filter is a CEL expression of type bool that selects webhooks. If it is
+	// false, the webhook makes no request, and the response is 200. If omitted,
+	// all webhooks are selected. The variables are req, the body, which is empty
+	// unless it is a JSON object; headers, with names in lower case and without
+	// the values of secret headers; and, for generic-oidc, claims, the claims of
+	// the token.
 	//
 	// Example: req.workflow_run.head_branch == 'main'
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Filter string `json:"filter,omitempty"`
 
-	// Action that each webhook requests: open or close. Exactly one of action
-	// and actionExpr must be set. It must be close for type generic.
+	// action is the requested action: open or close. Exactly one of action and
+	// actionExpr must be set. Must be close for type generic.
 	// +optional
 	Action RequestAction `json:"action,omitempty"`
 
-	// ActionExpr is a CEL expression of type string that returns the requested
-	// action: 'open', 'close', or '' for nothing. It reads the same variables as
-	// filter. Exactly one of action and actionExpr must be set. Type generic must
-	// not have it.
+	// actionExpr is a CEL expression of type string that returns the requested
+	// action: 'open', 'close', or '' for no request. The variables are those of
+	// filter. Exactly one of action and actionExpr must be set. Not allowed for
+	// type generic.
 	//
 	// Example: req.status == 'firing' ? 'close' : 'open'
 	// +kubebuilder:validation:MinLength=1
@@ -196,15 +203,15 @@ type GateReceiverSpec struct {
 	// +optional
 	ActionExpr string `json:"actionExpr,omitempty"`
 
-	// Window is how long the request lasts, from 1s to 8784h (366 days), such as
-	// 30m. spec.window of the Gate also limits an open request, but not a close
-	// request. Defaults to spec.window of the Gate.
+	// window is the duration of the requests, from 1s to 8784h (366 days), such as
+	// 30m. An open request does not last longer than spec.window of the Gate, but
+	// a close request can. Defaults to spec.window of the Gate.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 366 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('8784h')",message="window must be a duration from 1s to 8784h (366 days), such as 1h"
 	// +optional
 	Window *Duration `json:"window,omitempty"`
 
-	// Suspend makes the path of the receiver return 503, so that senders may try
-	// again. Defaults to false.
+	// suspend makes the controller respond to verified webhooks with 503, so that
+	// senders can try again. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -213,57 +220,59 @@ type GateReceiverSpec struct {
 // signature.
 // +kubebuilder:validation:XValidation:rule="has(self.algorithm) || !has(self.prefix)",message="prefix can only be set with algorithm: without it, a signature begins with the name of its algorithm, such as sha256="
 // +kubebuilder:validation:XValidation:rule="has(self.timestampHeader) || !has(self.payload)",message="payload can only be set with timestampHeader: without it, the body alone is signed"
-// +kubebuilder:validation:XValidation:rule="!has(self.timestampHeader) || self.timestampHeader.lowerAscii() != (has(self.header) ? self.header.lowerAscii() : 'x-signature')",message="timestampHeader must be another header than header"
+// +kubebuilder:validation:XValidation:rule="!has(self.timestampHeader) || self.timestampHeader.lowerAscii() != (has(self.header) ? self.header.lowerAscii() : 'x-signature')",message="timestampHeader must differ from header"
 type ReceiverSignature struct {
-	// Header that has the signature, such as X-Slack-Signature. A webhook must
-	// have it exactly once. CEL expressions do not see its value. Defaults to
-	// X-Signature.
+	// header is the header that has the signature, such as X-Slack-Signature. A
+	// webhook must have this header exactly once. Its value is not available in
+	// CEL expressions. Defaults to X-Signature.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="header must be the name of a header, such as X-Signature: letters, digits and dashes"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Header string `json:"header,omitempty"`
 
-	// Encoding of the HMAC: hex, or base64 with padding. Defaults to hex.
+	// encoding is the encoding of the HMAC: hex, or base64 with padding. Defaults
+	// to hex.
 	// +kubebuilder:validation:Enum=hex;base64
 	// +optional
 	Encoding string `json:"encoding,omitempty"`
 
-	// Algorithm of the HMAC: sha256, sha512 or sha1. If omitted, a signature
-	// begins with the name of its algorithm, such as sha256=.
+	// algorithm is the hash algorithm of the HMAC: sha256, sha512 or sha1. If
+	// omitted, a signature begins with the name of its algorithm, such as sha256=.
 	// +kubebuilder:validation:Enum=sha256;sha512;sha1
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
 
-	// Prefix that a signature begins with, such as v1=. Then the header may have
-	// up to 8 signatures, separated by commas without blanks. One of them must be
-	// right. At most 16 characters. Needs algorithm.
+	// prefix is the text before each signature, such as v1=. With a prefix, the
+	// header can have up to 8 signatures, separated by commas without spaces, of
+	// which at least one must be valid. At most 16 characters. Requires algorithm.
+	// If omitted, the header has only the signature.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -+./0-~-]+$')",message="prefix must have ASCII characters without commas, such as v1="
 	// +kubebuilder:validation:MaxLength=16
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// TimestampHeader is the header that has the time of the signature, as Unix
-	// time in seconds. The time is signed and must be less than 5m from the
-	// controller's time, and a webhook is accepted only once. If omitted, the body
-	// alone is signed.
+	// timestampHeader is the header that has the time of the signature, in seconds
+	// since the Unix epoch. The time is part of the signed text. It must differ
+	// from the time of the controller by less than 5m, and the same webhook is
+	// accepted only once. If omitted, only the body is signed.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9-]+$')",message="timestampHeader must be the name of a header, such as X-Timestamp: letters, digits and dashes"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimestampHeader string `json:"timestampHeader,omitempty"`
 
-	// Payload is the text that is signed: {timestamp}, something that is not a
-	// digit, and {body} at the end. Other text may precede {timestamp}. At most 64
-	// characters. Needs timestampHeader. Defaults to {timestamp}:{body}.
+	// payload is the signed text: {timestamp}, a separator without digits, and
+	// {body} at the end. Other text may precede {timestamp}. At most 64
+	// characters. Requires timestampHeader. Defaults to {timestamp}:{body}.
 	//
 	// Example: v0:{timestamp}:{body}
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -z|~]*[{]timestamp[}][ -/:-z|~]+[{]body[}]$')",message="payload must be {timestamp}, text that is no digit, and {body}, such as v0:{timestamp}:{body}"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -z|~]*[{]timestamp[}][ -/:-z|~]+[{]body[}]$')",message="payload must be {timestamp}, a separator without digits, and {body}, such as v0:{timestamp}:{body}"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Payload string `json:"payload,omitempty"`
 }
 
-// GetHeader returns the header that has the signature, also of a nil
-// signature.
+// GetHeader returns the header that has the signature. It returns the default
+// for a nil signature.
 func (in *ReceiverSignature) GetHeader() string {
 	if in == nil || in.Header == "" {
 		return DefaultSignatureHeader
@@ -279,7 +288,7 @@ func (in *ReceiverSignature) GetEncoding() string {
 	return in.Encoding
 }
 
-// GetPayload returns the text that is signed if there is a timestampHeader.
+// GetPayload returns the signed text for a signature with a timestampHeader.
 func (in *ReceiverSignature) GetPayload() string {
 	if in.Payload == "" {
 		return DefaultSignaturePayload
@@ -289,33 +298,33 @@ func (in *ReceiverSignature) GetPayload() string {
 
 // +structType=atomic
 
-// OIDCProvider is an OpenID Connect issuer, as in a Receiver of
+// OIDCProvider is an issuer of OpenID Connect tokens, as in a Receiver of
 // notification-controller.
 type OIDCProvider struct {
-	// IssuerURL is the URL where the keys of the issuer are discovered, such as
-	// https://token.actions.githubusercontent.com. The claim iss of its tokens
-	// must be the same.
+	// issuerURL is the URL of the issuer, such as
+	// https://token.actions.githubusercontent.com. The keys of the issuer are
+	// discovered there. It must equal the claim iss of the tokens.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('#') && !self.contains('?') && !self.contains('@')",message="issuerURL must be an https URL, such as https://token.actions.githubusercontent.com, without user, query and fragment"
 	// +required
 	IssuerURL string `json:"issuerURL"`
 
-	// Audience that the claim aud of a token must contain. Defaults to
+	// audience is a value that the claim aud of a token must contain. Defaults to
 	// gating-controller.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	Audience string `json:"audience,omitempty"`
 
-	// Variables are CEL expressions over claims and over the variables before
-	// them. They are evaluated in order and read as vars.<name>. At most 32.
+	// variables are CEL expressions over claims and previous variables. They are
+	// evaluated in order, and are available as vars.<name>. At most 32.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	Variables []OIDCVariable `json:"variables,omitempty"`
 
-	// Validations are CEL expressions of type bool over claims and vars. All of
-	// them must be true. From 1 to 32: at least one is required, because an issuer
-	// gives tokens to any of its users.
+	// validations are CEL expressions of type bool over claims and vars. All of
+	// them must be true. From 1 to 32. At least one is required, because an issuer
+	// issues tokens to all of its users.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -323,7 +332,7 @@ type OIDCProvider struct {
 	Validations []OIDCValidation `json:"validations"`
 }
 
-// GetAudience returns the audience that a token must be for.
+// GetAudience returns the audience that a token must have.
 func (in *OIDCProvider) GetAudience() string {
 	if in.Audience != "" {
 		return in.Audience
@@ -333,30 +342,32 @@ func (in *OIDCProvider) GetAudience() string {
 
 // OIDCVariable is a named CEL expression over the claims of a token.
 type OIDCVariable struct {
-	// Name of the variable, a CEL identifier such as workflow.
+	// name is the name of the variable, a CEL identifier such as workflow.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="name must be an identifier of CEL, such as workflow: letters, digits and underscores, not beginning with a digit"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="name must be a CEL identifier, such as workflow: letters, digits and underscores, not beginning with a digit"
 	// +required
 	Name string `json:"name"`
 
-	// Expression in CEL, such as claims.job_workflow_ref.split('@')[0].
+	// expression is the CEL expression, such as
+	// claims.job_workflow_ref.split('@')[0].
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Expression string `json:"expression"`
 }
 
-// OIDCValidation is a CEL expression that must be true of a token.
+// OIDCValidation is a CEL expression that must be true for a token.
 type OIDCValidation struct {
-	// Expression in CEL of type bool, such as claims.ref == 'refs/heads/main'.
+	// expression is the CEL expression of type bool, such as claims.ref ==
+	// 'refs/heads/main'.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Expression string `json:"expression"`
 
-	// Message for the log of the controller if the expression is false, at most
-	// 1024 characters. The sender does not get it, so that it does not reveal what
-	// is missing.
+	// message is logged by the controller if the expression is false. It is not
+	// sent to the sender, because it may reveal what the token lacks. At most 1024
+	// characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +required
@@ -367,24 +378,26 @@ type OIDCValidation struct {
 type GateReceiverStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
-	// ObservedGeneration is the last generation of the receiver that the
-	// controller reconciled, -1 before the first.
+	// observedGeneration is the last generation that the controller reconciled, or
+	// -1 if it has not reconciled the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// WebhookPath is the secret path for webhooks: /hook/ and the SHA-256 of the
-	// token, the name and the namespace. Empty while the Secret has no token.
+	// webhookPath is the path for webhooks. It is /hook/ followed by the
+	// hexadecimal SHA-256 of the token, the name and the namespace. If the Secret
+	// has only a signing token, that is used instead. The path is secret, except
+	// for type generic-oidc, which has no token. Empty if the Secret has no token.
 	// +optional
 	WebhookPath string `json:"webhookPath,omitempty"`
 
-	// Conditions of the receiver: Ready, Stalled.
+	// conditions of the GateReceiver: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// GateReceiver turns webhooks into requests on Gates.
+// GateReceiver receives webhooks that request to open or close Gates.
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gtrcv,categories=all;fluxcd;fluxcd-gates
@@ -413,15 +426,15 @@ type GateReceiverList struct {
 	Items           []GateReceiver `json:"items"`
 }
 
-// GetConditions returns the conditions of the receiver.
+// GetConditions returns the conditions of the GateReceiver.
 func (in *GateReceiver) GetConditions() []metav1.Condition { return in.Status.Conditions }
 
-// SetConditions replaces the conditions of the receiver.
+// SetConditions replaces the conditions of the GateReceiver.
 func (in *GateReceiver) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
-// SetLastHandledReconcileRequest records the last request to reconcile.
+// SetLastHandledReconcileRequest records the last handled reconcile request.
 func (in *GateReceiver) SetLastHandledReconcileRequest(token string) {
 	in.Status.SetLastHandledReconcileRequest(token)
 }
@@ -437,18 +450,19 @@ func (in *GateReceiver) SetObservedGeneration(generation int64) {
 	in.Status.ObservedGeneration = generation
 }
 
-// GetWebhookPath returns the path of the webhook for a token. A Receiver of
-// notification-controller with the same name has the same path.
+// GetWebhookPath returns the path of the webhook for a token. It equals that
+// of a Receiver of notification-controller with the same name and namespace.
 func (in *GateReceiver) GetWebhookPath(token string) string {
 	return ReceiverWebhookPath + digestOf(token, in.Name, in.Namespace)
 }
 
-// GetInterval returns spec.interval, or its default if there is none.
+// GetInterval returns spec.interval, or its default if it is not set.
 func (in *GateReceiver) GetInterval() time.Duration {
 	return in.Spec.Interval.Or(DefaultReceiverInterval)
 }
 
-// digestOf returns the SHA-256 of the inputs of a secret path.
+// digestOf returns the hexadecimal SHA-256 of the concatenated parts, for a
+// secret path.
 func digestOf(parts ...string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, ""))))
 }

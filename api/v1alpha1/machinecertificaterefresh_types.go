@@ -22,15 +22,15 @@ const (
 	DefaultMachineTimeout = time.Hour
 )
 
-// MachineCertificateRefreshSpec determines which Machines of Cluster API get
-// new certificates, and when.
+// MachineCertificateRefreshSpec specifies which Cluster API Machines get new
+// certificates, and when.
 // +kubebuilder:validation:XValidation:rule="!self.ttl.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$') || !self.within.matches('^(([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+|[0-9]{1,4}[dw])$') || (self.ttl.endsWith('mo') ? int(self.ttl.substring(0, size(self.ttl) - 2)) * 2592000 : int(self.ttl.substring(0, size(self.ttl) - 1)) * (self.ttl.endsWith('y') ? 31536000 : self.ttl.endsWith('d') ? 86400 : self.ttl.endsWith('h') ? 3600 : self.ttl.endsWith('m') ? 60 : 1)) >= 2 * (self.within.matches('[dw]$') ? int(self.within.substring(0, size(self.within) - 1)) * (self.within.endsWith('w') ? 7 : 1) * 86400 : duration(self.within).getSeconds())",message="ttl must be at least twice within: write a longer ttl, such as 60d for within: 720h, or a shorter within"
 type MachineCertificateRefreshSpec struct {
-	// GateRefs name the Gates, in the same namespace. From 1 to 10. A refresh
-	// begins only while all of them are open. Shortly before the certificates
-	// expire, spec.certificates of a closed Gate decides. A Gate that does not
-	// exist, is suspended, has an invalid spec or mode Audit keeps all refreshes
-	// from beginning.
+	// gateRefs lists the Gates, in the same namespace. From 1 to 10. A refresh
+	// begins only while all of them are open. When certificates are about to
+	// expire, spec.certificates of the closed Gates applies. While a Gate does not
+	// exist, is suspended, has an invalid spec or has mode Audit, no refresh
+	// begins.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -38,12 +38,12 @@ type MachineCertificateRefreshSpec struct {
 	// +required
 	GateRefs []GateReference `json:"gateRefs"`
 
-	// Selector selects Machines in the same namespace by their labels. If omitted
-	// or empty, it selects all of them.
+	// selector selects Machines in the same namespace by label. If omitted or
+	// empty, it selects all Machines.
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// Within is how long before their expiry the certificates of a Machine are
+	// within is how long before their expiry the certificates of a Machine are
 	// refreshed while the Gates are open, from 1m to 87600h (10 years). Defaults
 	// to 720h (30 days).
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 3650 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('87600h')",message="within must be a duration from 1m to 87600h (10 years), such as 720h"
@@ -51,28 +51,29 @@ type MachineCertificateRefreshSpec struct {
 	// +optional
 	Within Duration `json:"within,omitzero"`
 
-	// TTL is how long the new certificates are valid: a whole number and one of
-	// the units y, mo, d, h, m, s of the provider Canonical Kubernetes, such as
-	// 6mo. At least twice within. Defaults to 1y.
+	// ttl is the lifetime of the new certificates. A positive whole number with
+	// one of the units of the provider Canonical Kubernetes, y, mo, d, h, m and s,
+	// such as 6mo. At least twice within. Defaults to 1y.
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*(y|mo|d|h|m|s)$')",message="ttl must be a positive whole number and one of the units y, mo, d, h, m, s, such as 1y"
 	// +kubebuilder:default="1y"
 	// +optional
 	TTL string `json:"ttl,omitempty"`
 
-	// Timeout is how long the refresh of one Machine may take before it counts as
-	// failed, from 1s to 24h. Defaults to 1h.
+	// timeout is the maximum duration of the refresh of one Machine. After that,
+	// it has failed. From 1s to 24h. Defaults to 1h.
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,4}[dw]$') ? int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) >= 1 && int(self.substring(0, size(self) - 1)) * (self.endsWith('w') ? 7 : 1) <= 1 : self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be a duration from 1s to 24h, such as 1h"
 	// +kubebuilder:default="1h"
 	// +optional
 	Timeout Duration `json:"timeout,omitzero"`
 }
 
-// maxTTLLength is the length of the longest spec.ttl.
+// maxTTLLength is the maximum length of spec.ttl.
 const maxTTLLength = 8
 
-// Lifetime returns spec.ttl as a Duration, at most the longest there
-// is, and zero if it is malformed. A month has 30 days, a year 365.
+// Lifetime returns spec.ttl as a Duration, zero if it is malformed. A month
+// has 30 days, and a year has 365. A ttl that is too long for a Duration is
+// returned as the longest Duration.
 func (in *MachineCertificateRefreshSpec) Lifetime() time.Duration {
 	ttl := cmp.Or(in.TTL, DefaultMachineTTL)
 	if len(ttl) > maxTTLLength {
@@ -98,47 +99,48 @@ func (in *MachineCertificateRefreshSpec) Lifetime() time.Duration {
 type MachineCertificateRefreshStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 
-	// ObservedGeneration is the last generation that the controller reconciled,
-	// -1 before the first.
+	// observedGeneration is the last generation that the controller reconciled, or
+	// -1 if it has not reconciled the object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Due is the number of Machines whose certificates are due for a refresh.
+	// due is the number of Machines whose certificates are due for a refresh.
 	// +optional
 	Due int64 `json:"due"`
 
-	// Refreshing is the name of the Machine whose certificates are being
+	// refreshing is the name of the Machine whose certificates are being
 	// refreshed. Empty if there is none.
 	// +optional
 	Refreshing string `json:"refreshing,omitempty"`
 
-	// Stopped is the refresh that failed. Missing if none did. No further refresh
-	// begins until a Gate opens, the spec changes, or
+	// stopped is the failed refresh because of which no further refresh begins.
+	// Missing if no refresh has failed. It is removed when the Gates open again,
+	// when the spec is changed, or when the annotation
 	// reconcile.fluxcd.io/requestedAt is set.
 	// +optional
 	Stopped *MachineFailure `json:"stopped,omitempty"`
 
-	// Conditions: Ready, Stalled.
+	// conditions of the MachineCertificateRefresh: Ready, Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// MachineFailure is a refresh that failed.
+// MachineFailure describes a failed refresh.
 type MachineFailure struct {
-	// Machine is the name of the Machine whose certificates were not refreshed.
+	// machine is the name of the Machine.
 	Machine string `json:"machine"`
 
-	// Message describes the failure.
+	// message describes the failure.
 	Message string `json:"message"`
 
-	// RecordedAt is when the controller recorded the failure and stopped.
+	// recordedAt is the time when the controller recorded the failure.
 	RecordedAt metav1.Time `json:"recordedAt"`
 }
 
-// MachineCertificateRefresh refreshes the certificates of Machines of Cluster
-// API, one Machine at a time, while Gates are open.
+// MachineCertificateRefresh refreshes the certificates of Cluster API Machines
+// before they expire, one Machine at a time, while its Gates are open.
 // +kubebuilder:object:root=true
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:resource:shortName=gtmcr,categories=all;fluxcd;fluxcd-gates
@@ -167,20 +169,21 @@ type MachineCertificateRefreshList struct {
 	Items           []MachineCertificateRefresh `json:"items"`
 }
 
-// GetConditions returns the conditions of the refresh.
+// GetConditions returns the conditions of the MachineCertificateRefresh.
 func (in *MachineCertificateRefresh) GetConditions() []metav1.Condition {
 	return in.Status.Conditions
 }
 
-// SetConditions replaces the conditions of the refresh.
+// SetConditions replaces the conditions of the MachineCertificateRefresh.
 func (in *MachineCertificateRefresh) SetConditions(conditions []metav1.Condition) {
 	in.Status.Conditions = conditions
 }
 
-// Reasons of events on Machines, named as in the proposal of the provider
-// Canonical Kubernetes for refreshing certificates.
+// Reasons of events on Machines. The names are those in the proposal for
+// certificate refreshes of the provider Canonical Kubernetes.
 const (
-	// RefreshCertsInProgressReason means that a refresh was requested.
+	// RefreshCertsInProgressReason means that the controller has requested a
+	// refresh.
 	RefreshCertsInProgressReason = "RefreshCertsInProgress"
 	// RefreshCertsDoneReason means that the certificates have been refreshed.
 	RefreshCertsDoneReason = "RefreshCertsDone"

@@ -8,29 +8,29 @@ const MaxOverlays = 32
 // Overlay is the state of some targets of a Gate while a GateException with
 // spec.targets is valid. If several overlays match a target, closed wins.
 type Overlay struct {
-	// Exception is the name of the GateException.
+	// exception is the name of the GateException.
 	Exception string `json:"exception"`
 
-	// Targets select the targets of the Gate that the overlay applies to, as
+	// targets select the targets of the Gate that the overlay applies to, as
 	// spec.targets of the GateException.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	Targets []OverlayTarget `json:"targets"`
 
-	// State of these targets until the time in until: closed or opened. Missing
+	// state of these targets until the time in until: closed or opened. Missing
 	// if they have the state of the Gate.
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// Since is when the targets got this state from the overlay. Missing without
+	// since is when the targets got this state from the overlay. Missing without
 	// state.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// Until is when state changes to next.
+	// until is when state changes to next.
 	Until metav1.Time `json:"until"`
 
-	// Next is the state of these targets from the time in until: closed or opened.
+	// next is the state of these targets from the time in until: closed or opened.
 	// Missing if they will have the state of the Gate.
 	// +optional
 	Next State `json:"next,omitempty"`
@@ -39,29 +39,29 @@ type Overlay struct {
 // OverlayTarget is a TargetReference in a status, where nothing is validated
 // again.
 type OverlayTarget struct {
-	// APIVersion of the targets. Only its group counts.
+	// apiVersion of the targets. Only its group counts.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the targets.
+	// kind of the targets.
 	Kind string `json:"kind"`
 
-	// Name of the target, or * for all objects of the kind.
+	// name of the target, or * for all objects of the kind.
 	Name string `json:"name"`
 
-	// Namespace of the targets. Defaults to the namespace of the Gate.
+	// namespace of the targets. Defaults to the namespace of the Gate.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// NamespaceSelector selects the namespaces of the targets by their labels.
+	// namespaceSelector selects the namespaces of the targets by their labels.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// MatchLabels are labels that the targets must have, all of them.
+	// matchLabels are labels that the targets must have, all of them.
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// MatchExpressions are further conditions on the labels of the targets.
+	// matchExpressions are further conditions on the labels of the targets.
 	// +listType=atomic
 	// +optional
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`

@@ -68,7 +68,7 @@ func TestWeeklyPeriodStartsOnItsDays(t *testing.T) {
 }
 
 func TestValidateReportsInvalidDays(t *testing.T) {
-	only, with, both := "only one of weeksOfMonth, daysOfMonth", "daysOfWeek is not allowed with", "everyWeeks and anchor need each other"
+	only, with, both := "only one of weeksOfMonth, daysOfMonth", "daysOfWeek is not allowed with", "everyWeeks and anchor must be set together"
 	for name, tc := range map[string]struct {
 		period      v1alpha1.Period
 		path, cause string

@@ -23,15 +23,15 @@ func gatedSource(name string, change func(*v1alpha1.GatedSourceSpec)) *v1alpha1.
 func pinning(more string) string { return `{sourceRef: {kind: GitRepository, name: apps}` + more + `}` }
 
 var badSources = []badSpec{
-	{"a bucket", `{sourceRef: {kind: Bucket, name: apps}}`, "spec.sourceRef", "a Bucket cannot be pinned: it keeps no revision but the newest"},
+	{"a bucket", `{sourceRef: {kind: Bucket, name: apps}}`, "spec.sourceRef", "a Bucket cannot be pinned: it has only the newest revision"},
 	{"an unknown kind", `{sourceRef: {kind: Secret, name: apps}}`, "spec.sourceRef", "kind must be GitRepository, OCIRepository or HelmChart"},
 	{"no source", `{}`, "spec.sourceRef", "Required value"},
-	{"its own source by its name", pinning(`, pinnedName: apps`), "spec", "the pinned source needs another name than the source in sourceRef"},
+	{"its own source by its name", pinning(`, pinnedName: apps`), "spec", "pinnedName must differ from sourceRef.name"},
 	{"approvals without a number", pinning(`, approvals: {}`), "spec.approvals.required", "Required value"},
 	{"-1 approvals", pinning(`, approvals: {required: -1}`), "spec.approvals.required", "should be greater than or equal to 0"},
 	{"too many approvals", pinning(`, approvals: {required: 11}`), "spec.approvals.required", "should be less than or equal to 10"},
-	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "revision must be as source-controller writes it"},
-	{"a revision of two lines", pinning(`, revision: "a\nb"`), "spec.revision", "revision must be as source-controller writes it"},
+	{"a revision with a blank", pinning(`, revision: main x`), "spec.revision", "revision must have the format of source-controller"},
+	{"a revision of two lines", pinning(`, revision: "a\nb"`), "spec.revision", "revision must have the format of source-controller"},
 	{"a revision that is too long", pinning(`, revision: ` + long(513)), "spec.revision", "512"},
 	{"a source with an invalid name", `{sourceRef: {kind: GitRepository, name: Apps}}`, "spec.sourceRef.name", "name must be the name of a source"},
 	{"a pinned source with an invalid name", pinning(`, pinnedName: a_b`), "spec.pinnedName", "pinnedName must be the name of a source"},
@@ -53,7 +53,7 @@ var goodSources = map[string]string{
 func TestInvalidNamesOfPinnedSourcesAreRefused(t *testing.T) {
 	w := harness.NewWorld(t, cluster)
 	for name, want := range map[string]string{
-		"apps": "the source in sourceRef would be pinned in its own place", strings.Repeat("a", 248): "the name of the pinned source would be too long",
+		"apps": "the pinned source would have the same name as the source in sourceRef", strings.Repeat("a", 248): "the default name of the pinned source would be too long",
 	} {
 		g := gatedSource(name, func(s *v1alpha1.GatedSourceSpec) { s.SourceRef.Name = "apps-gated" })
 		g.Namespace = w.Namespace

@@ -14,12 +14,12 @@ const (
 	causeSecret           = "secretRef is required when type is not generic-oidc"
 	causeAction           = "exactly one of action and actionExpr must be set"
 	causeActions          = `supported values: "open", "close"`
-	causeEvents           = "events are for types github, gitlab, standard-webhooks, flux-event and alertmanager only: use filter"
+	causeEvents           = "events can only be set when type is github, gitlab, standard-webhooks, flux-event or alertmanager: use filter"
 	causeSignature        = "signature can only be set when type is generic-hmac"
 	causePrefix           = "prefix can only be set with algorithm: without it, a signature begins with the name of its algorithm, such as sha256="
 	causePayload          = "payload can only be set with timestampHeader: without it, the body alone is signed"
 	causeGeneric          = "type generic can only close, because the path is its only secret: set action: close without actionExpr"
-	causeTimestamp        = "timestampHeader must be another header than header"
+	causeTimestamp        = "timestampHeader must differ from header"
 )
 
 // receiver returns the spec of a receiver of a type, valid without the added fields.
@@ -87,7 +87,7 @@ var badReceivers = []badSpec{
 	{"a provider with a password", oidc("["+provider("https://a:b@c")+"]", ""), "spec.oidcProviders[0].issuerURL", "issuerURL must be an https URL"},
 	{"a provider that is a file", oidc("["+provider("file:///etc")+"]", ""), "spec.oidcProviders[0].issuerURL", "issuerURL must be an https URL"},
 	{"a provider without validations", oidc(`[{issuerURL: "https://a", validations: []}]`, ""), "spec.oidcProviders[0].validations", "should have at least 1 items"},
-	{"a variable that is not an identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "name must be an identifier of CEL"},
+	{"a variable that is not an identifier", oidc(`[{issuerURL: "https://a", variables: [{name: "a-b", expression: "1"}], validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].variables[0].name", "name must be a CEL identifier"},
 	{"a provider without an issuerURL", oidc(`[{validations: [{expression: "true", message: m}]}]`, ""), "spec.oidcProviders[0].issuerURL", "Required value"},
 	{"a provider without a list of validations", oidc(`[{issuerURL: "https://a"}]`, ""), "spec.oidcProviders[0].validations", "Required value"},
 	{"an issuerURL that is too long", oidc("["+provider("https://"+long(2041))+"]", ""), "spec.oidcProviders[0].issuerURL", "2048"},

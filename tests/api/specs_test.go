@@ -56,7 +56,7 @@ const (
 	causeWorkday  = "must be a workday of the month from 1 to 23, or from -1 (the last workday) to -23"
 	causeOneDays  = "only one of weeksOfMonth, daysOfMonth, workdaysOfMonth and everyWeeks is allowed: write a period for each"
 	causeNoDays   = "daysOfWeek is not allowed with daysOfMonth or workdaysOfMonth: remove daysOfWeek, or use weeksOfMonth"
-	causeAnchor   = "everyWeeks and anchor need each other"
+	causeAnchor   = "everyWeeks and anchor must be set together"
 	causeDate     = "must be a date such as 2026-12-07"
 	causeDateTime = "must be a date such as 2026-12-24, a local time such as 2026-12-24T08:00, or a time in RFC 3339 such as 2026-12-24T08:00:00Z"
 	causeSecond   = "must be a time in RFC 3339 such as 2026-12-19T00:00:00Z"

@@ -123,7 +123,7 @@ func TestNamespaceDeletionRemovesGateLock(t *testing.T) {
 func TestGateLockHasOneName(t *testing.T) {
 	w := newWorld(t)
 	err := w.controller.Create(w.Context(), &lockv1alpha1.GateLock{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}})
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the one GateLock of a namespace is named closed") {
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.name must be closed, or all-namespaces") {
 		t.Errorf("got %v", err)
 	}
 }

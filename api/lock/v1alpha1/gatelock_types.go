@@ -8,17 +8,17 @@ const (
 	// GateLockKind is the kind of a GateLock.
 	GateLockKind = "GateLock"
 
-	// GateLockName is the name of the one GateLock of a namespace.
+	// GateLockName is the name of the GateLock for the objects of its namespace.
 	GateLockName = "closed"
 
-	// AllNamespacesLockName is the name of the GateLock of all namespaces, which
-	// is in the namespace of the controller.
+	// AllNamespacesLockName is the name of the GateLock for the objects of all
+	// namespaces. It is in the namespace of the controller.
 	AllNamespacesLockName = "all-namespaces"
 
-	// MaxLockedLabels is how many labels spec.labels of a GateLock has.
+	// MaxLockedLabels is the maximum number of keys in spec.labels of a GateLock.
 	MaxLockedLabels = 8192
 
-	// MaxLabelLocks is how many entries each of them has.
+	// MaxLabelLocks is the maximum number of entries for each key in spec.labels.
 	MaxLabelLocks = 512
 
 	// MaxOverlayLocks is how many entries spec.overlays of a GateLock has in
@@ -26,36 +26,37 @@ const (
 	MaxOverlayLocks = 64
 )
 
-// GateLockSpec records the locked objects of a namespace for the admission
-// policies of config/lock. A Gate is locked while it is closed and its mode is
-// Enforce. The policies look objects up in maps, so the cost of a request does
-// not depend on the number of Gates. The maps are atomic: no other client owns
-// a part, and the managed fields of ten thousand entries would not fit into an
-// object.
+// GateLockSpec has the locked objects, for the admission policies in
+// config/lock. A Gate locks its targets while it is closed and its mode is
+// Enforce. The policies look up objects in maps, so that the cost of a request
+// does not depend on the number of Gates. The maps are atomic, because only
+// the controller writes them, and because the managed fields of ten thousand
+// entries would not fit into an object.
 type GateLockSpec struct {
-	// Gates has, for each Gate that objects of the namespace can refer to, as
-	// namespace/name, whether it is locked. A Gate that is missing here counts as
-	// locked.
+	// gates has the Gates that objects can refer to by annotation, by
+	// namespace/name. The value is true if the Gate locks its targets. A Gate
+	// without an entry locks them, too.
 	// +mapType=atomic
 	// +optional
 	Gates map[string]bool `json:"gates,omitempty"`
 
-	// Targets has the locked Gates of objects, by "Kind/name", or by "Kind/*" for
-	// all objects of a kind. Sorted.
+	// targets has the Gates that lock an object, as namespace/name, sorted. The
+	// key is Kind/name for one object, or Kind/* for all objects of a kind.
 	// +mapType=atomic
 	// +optional
 	Targets map[string][]string `json:"targets,omitempty"`
 
-	// Labels has the locked Gates of objects, by "Kind/key=value". This is the
-	// first label, in alphabetical order, that the objects must have. At most
-	// 8192, so that all of them fit into one object.
+	// labels has the Gates that lock the objects with certain labels. The key is
+	// Kind/key=value with the first of these labels, in alphabetical order of
+	// their keys. At most 8192 keys, so that they fit into one object.
 	// +kubebuilder:validation:MaxProperties=8192
 	// +mapType=atomic
 	// +optional
 	Labels map[string]LabelLocks `json:"labels,omitempty"`
 
-	// Selectors has the locked Gates of the objects of a kind that more than equal
-	// labels select. All entries of the kind are compared.
+	// selectors has the Gates that lock the objects that a selector matches, for
+	// targets with matchExpressions or in several namespaces. The key is the kind.
+	// The policies compare an object with all entries for its kind.
 	// +mapType=atomic
 	// +optional
 	Selectors map[string][]SelectorLock `json:"selectors,omitempty"`
@@ -98,48 +99,52 @@ type OverlayLock struct {
 // +kubebuilder:validation:MaxItems=512
 // +listType=atomic
 
-// LabelLocks are compared one by one with each object that has their first
-// label. At most 512, because the API server refuses a write on which a policy
-// spends too much. The controller leaves out the last ones.
+// LabelLocks lists the entries for one label. The policies compare an object
+// that has this label with all of them. At most 512, because the API server
+// refuses a write if evaluating a policy is too expensive. The controller
+// drops the entries that exceed the limit.
 type LabelLocks []LabelLock
 
-// LabelLock has the locked Gates of the objects that have some labels.
+// LabelLock has the Gates that lock the objects with certain labels.
 type LabelLock struct {
-	// MatchLabels are the labels that the objects must have, all of them. At most
-	// 32, as in the spec of a Gate.
+	// matchLabels are labels that the objects must have. At most 32, as in the
+	// spec of a Gate.
 	// +kubebuilder:validation:MaxProperties=32
 	MatchLabels map[string]string `json:"matchLabels"`
 
-	// Gates as namespace/name, sorted.
+	// gates lists the Gates as namespace/name, sorted.
 	// +listType=atomic
 	Gates []string `json:"gates"`
 }
 
-// SelectorLock has the locked Gates of the objects that selectors match.
+// SelectorLock has the Gates that lock the objects that a name and selectors
+// match.
 type SelectorLock struct {
-	// Name that the objects must have. Any name if omitted.
+	// name is the name that the objects must have. If omitted, the objects can
+	// have any name.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Selector that the labels of the objects must match.
+	// selector selects objects by label. If omitted, it selects all objects.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// NamespaceSelector that the labels of their namespace must match. Only in the
-	// GateLock of all namespaces.
+	// namespaceSelector selects the namespaces of the objects by label. If
+	// omitted, it selects all namespaces. Only in the GateLock for all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// Gates as namespace/name, sorted.
+	// gates lists the Gates as namespace/name, sorted.
 	// +listType=atomic
 	Gates []string `json:"gates"`
 }
 
-// GateLock is the index that lets the API server keep held objects from being
-// resumed. It is internal: only the controller writes it.
+// GateLock is an index of the objects that closed Gates lock. The admission
+// policies in config/lock use it to keep these objects suspended. It is
+// internal: only the controller writes it.
 // +kubebuilder:metadata:annotations="kustomize.toolkit.fluxcd.io/substitute=disabled"
 // +kubebuilder:object:root=true
-// +kubebuilder:validation:XValidation:rule="self.metadata.name in ['closed', 'all-namespaces']",message="the one GateLock of a namespace is named closed, and that of all namespaces all-namespaces"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name in ['closed', 'all-namespaces']",message="metadata.name must be closed, or all-namespaces for the GateLock of all namespaces"
 type GateLock struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -1,5 +1,6 @@
-// Package v1alpha1 has the internal API of the lock. Only the controller and the
-// policies of config/lock use it; it may change in any release.
+// Package v1alpha1 contains the internal API of the lock. Only the controller
+// and the admission policies in config/lock use it. It may change in any
+// release.
 // +kubebuilder:object:generate=true
 // +groupName=internal.gating.toolkit.fluxcd.io
 package v1alpha1
