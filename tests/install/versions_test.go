@@ -160,11 +160,11 @@ func reducedPolicies(w *harness.World) {
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", open+now(), v1alpha1.OpenRequestedByAnnotation+"=alice")
 	w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, now()) // as an administrator
 	refused("opener", "user opener may not say who opens or closes gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", v1alpha1.CloseRequestedByAnnotation+"=alice")
-	refused("editor", "may not change which webhooks and requests gate "+w.Namespace+"/guarded has taken", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
+	refused("editor", "may not change the records of webhooks and requests of gate "+w.Namespace+"/guarded", "annotate", "gate", "guarded", v1alpha1.OpenReceivedAnnotation+"="+now())
 	refused("opener", "may not", "patch", "gate", "guarded", "--type=merge", `-p={"spec":{"default":"opened"}}`)
 	refused("editor", "user editor may not hold Kustomizations in namespace shop by gate "+w.Namespace+"/guarded: that needs the verb patch on kustomizations.kustomize.toolkit.fluxcd.io",
 		"patch", "gate", "guarded", "--type=merge", `-p={"spec":{"targets":[{"kind":"Kustomization","name":"*","namespace":"shop"}]}}`)
-	refused("opener", "may not open or close gate "+w.Namespace+"/named in the name of another", "annotate", "gate", "named", open+now())
+	refused("opener", "may not open or close gate "+w.Namespace+"/named on behalf of another requester", "annotate", "gate", "named", open+now())
 	refused("opener", "may not say who opens or closes gate "+w.Namespace+"/named", "annotate", "gate", "named", v1alpha1.OpenRequestedByAnnotation+"-")
 	_, err := w.Person("opener").Kubectl(w.Context(), w.Namespace, "annotate", "gate", "named", open+now(), v1alpha1.OpenRequestedByAnnotation+"-")
 	w.Must(err)

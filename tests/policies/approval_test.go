@@ -64,7 +64,7 @@ func TestRequestOpensOnceApprovedByOthers(t *testing.T) {
 	if want := "an open request of olga at " + r.RequestedAt.UTC().Format(time.RFC3339) + " waits for 2 more approvals: approve it with kubectl gate approve gate/production -n " + w.Namespace; !strings.Contains(opened.Message, want) {
 		t.Errorf("the message is %q, want %q", opened.Message, want)
 	}
-	w.refused(olga, "user olga asked to open gate "+w.Namespace+"/production: another user must approve it", approving(g, r)...)
+	w.refused(olga, "user olga requested to open gate "+w.Namespace+"/production: another user must approve it", approving(g, r)...)
 	for range 2 { // one approval by the same person, even if repeated
 		w.allowed(alice, approving(g, r)...)
 		w.decided(g, metav1.ConditionFalse)
@@ -147,7 +147,7 @@ func TestEmergenciesNeedVerbAndReason(t *testing.T) {
 	breaks := func(at string, more ...string) []string {
 		return append([]string{"annotate", "--overwrite", "gate", "production", openAt + "=" + at, emergency + "=" + at}, more...)
 	}
-	const needs, own = ": it needs the verb emergency on gates", " only by a request of their own, in the same write"
+	const needs, own = ": it needs the verb emergency on gates", " only with a request of their own in the same write"
 	w.refused(olga, "user olga may not open gate "+w.Namespace+"/production in an emergency"+needs, breaks(nowNano(), openWhy+"=outage")...)
 	w.refused(greta, own, breaks(nowNano())...)
 	w.refused(greta, own, breaks(nowNano(), openWhy+"=")...)

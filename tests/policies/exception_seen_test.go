@@ -48,7 +48,7 @@ func (w *world) waiting() string {
 
 // again returns the end of a refusal, which has the command for another approval.
 func again(e *v1alpha1.GateException) string {
-	return fmt.Sprintf("; read it again, and approve what you have read: kubectl -n %s annotate --overwrite gateexception/%s "+
+	return fmt.Sprintf("; read it again, and approve the current version: kubectl -n %s annotate --overwrite gateexception/%s "+
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%d,uid=%s", e.Namespace, e.Name, e.Generation, e.UID)
 }
 
@@ -89,7 +89,7 @@ func TestEditVoidsApprovals(t *testing.T) {
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
 	// The edit happens between the read and the approval, or a client restores an older approval.
 	cause := func(p *person) string {
-		return "user " + p.Name + " may not approve generation=1 of gate exception " + w.Namespace + "/hotfix: the present one is generation=2" + again(w.exception("hotfix"))
+		return "user " + p.Name + " may not approve generation=1 of gate exception " + w.Namespace + "/hotfix: the current one is generation=2" + again(w.exception("hotfix"))
 	}
 	w.allowed(alice, "annotate gtex hotfix "+approveAt+"-")
 	for _, p := range []*person{alice, edith} {
@@ -107,7 +107,7 @@ func TestEditVoidsApprovals(t *testing.T) {
 	w.allowed(ona, ttl("1h")...)
 	w.allowed(ona, edit(`{"ttlAfterExpired":null}`)...)
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
-	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=4", annotated(seen)...)
+	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the current one is generation=4", annotated(seen)...)
 
 	// An approver who edits becomes an author.
 	w.pasted(edith, w.waiting())
@@ -126,7 +126,7 @@ func TestApprovalInAdvanceIsRefused(t *testing.T) {
 	e := w.createException(ona, "hotfix", opens(1), nil)
 	e.Generation = 2
 	next := gate.FormatApproval(e, time.Now())
-	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the present one is generation=1", annotated(next)...)
+	w.refused(alice, "user alice may not approve generation=2 of gate exception "+w.Namespace+"/hotfix: the current one is generation=1", annotated(next)...)
 	w.allowed(ona, edit(opens(48))...)
 	w.stampedException("hotfix", "ona", "")
 	w.reported(g, "hotfix", v1alpha1.WaitingApprovalReason)
@@ -173,7 +173,7 @@ func TestApprovalWithoutSubjectIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	e := w.createException(ona, "hotfix", "", nil)
-	want := "denied request: user alice does not say what to approve of gate exception " + w.Namespace + "/hotfix: approve.gate.fluxcd.io/requestedAt must be of the form " +
+	want := "denied request: user alice approves no version of gate exception " + w.Namespace + "/hotfix: approve.gate.fluxcd.io/requestedAt must have the form " +
 		"<time>,generation=<number>,uid=<uid>" + again(e)
 	right := gate.FormatApproval(e, time.Now())
 	for _, value := range []string{
@@ -314,7 +314,7 @@ func TestApprovalOfConcurrentlyEditedExceptionIsRefused(t *testing.T) {
 					if after.Spec.TTLAfterExpired.String() != read.Spec.TTLAfterExpired.String() || after.Generation != read.Generation {
 						t.Errorf("%s read %s of generation %d, but approved %s of generation %d", p.Name, read.Spec.TTLAfterExpired, read.Generation, after.Spec.TTLAfterExpired, after.Generation)
 					}
-				case strings.Contains(err.Error(), "the present one is generation="):
+				case strings.Contains(err.Error(), "the current one is generation="):
 					refused++
 				default:
 					t.Error(err)

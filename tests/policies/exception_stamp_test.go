@@ -126,7 +126,7 @@ func TestUnstampedObjectsAreRefused(t *testing.T) {
 	ona, alice := w.as("ona", exceptionEditor, viewer), w.as("alice", exceptionApprover)
 	w.createException(ona, "hotfix", "", nil)
 	other := "create --dry-run=server -f " + exceptionFile("other", `{"gateRef":{"name":"x"}}`, nil)
-	const cause = " does not say who wrote and approved it: the MutatingAdmissionPolicy gate-exception-stamp has to be in force"
+	const cause = " has authors or approvers that are not stamped: the MutatingAdmissionPolicy gate-exception-stamp must be installed"
 	w.without("gate-exception-stamp", []string{mutating}, func() {
 		w.until("no policy stamps exceptions", func() (bool, any) {
 			out, err := ona.kubectl(w.Context(), w.Namespace, other)

@@ -93,7 +93,7 @@ func TestSourceCannotTakeNameOfPin(t *testing.T) {
 	take := func(name string) {
 		t.Helper()
 		w.refused(mallory, "user mallory may not create GitRepository "+w.Namespace+"/"+name+", which gated source ", "create", "-f", repositoryFile(name, nil))
-		w.refused(mallory, "pins: only the gating-controller does, and who has the verb approve", "create", "-f", repositoryFile(name, nil))
+		w.refused(mallory, "pins: it needs the verb approve on gatedsources", "create", "-f", repositoryFile(name, nil))
 	}
 	w.pushed(commit("a"))
 	w.ClosedGate("nights", v1alpha1.TargetReference{Kind: v1alpha1.GatedSourceKind, Name: "*"})
@@ -182,9 +182,9 @@ func TestOtherGatedSourceCannotTakeNameOfPin(t *testing.T) {
 	}})
 	const evil = `{"sourceRef":{"kind":"GitRepository","name":"evil"}}`
 	w.allowed(mallory, "create", "-f", repositoryFile("evil", nil))
-	const refused = ", which gated source apps pins: only the gating-controller does, and who has the verb approve on gatedsources.gating.toolkit.fluxcd.io apps"
+	const refused = ", which gated source apps pins: it needs the verb approve on gatedsources.gating.toolkit.fluxcd.io apps"
 	pins := func(name string) string {
-		return "user mallory may not have gated source " + w.Namespace + "/" + name + " pin GitRepository apps-gated" + refused
+		return "user mallory may not let gated source " + w.Namespace + "/" + name + " pin GitRepository apps-gated" + refused
 	}
 	takes := []string{"create", "-f", gatedFile("takes", `{"pinnedName":"apps-gated","sourceRef":{"kind":"GitRepository","name":"evil"}}`, nil)}
 	w.until("the policy considers the GatedSource", func() (bool, any) {
@@ -252,8 +252,8 @@ func TestOnlySourceControllerWritesStatusOfPinnedSource(t *testing.T) {
 		return append(onPinned(string(raw)), "--subresource=status")
 	}
 	refused := func(who string) string {
-		return "user " + who + " may not change status.artifact of GitRepository " + w.Namespace + "/apps-gated, which gated source apps pins: only source-controller does. " +
-			"If this is source-controller, give it all verbs on " + status
+		return "user " + who + " may not change status.artifact of GitRepository " + w.Namespace + "/apps-gated, which gated source apps pins: only source-controller may change it. " +
+			"If this is source-controller, grant it all verbs on " + status
 	}
 	w.refused(mallory, refused("mallory"), has("e")...)
 	w.refused(w.writer(elsewhere), refused(elsewhere), has("a")...)

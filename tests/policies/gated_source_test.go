@@ -182,7 +182,7 @@ func TestAttacksOnRevision(t *testing.T) {
 		{"alice", form, approveAs("")},
 		{"alice", form, approveAs(commit("a"))},
 		{"alice", form, approveAs(value[strings.Index(value, ",")+1:])},
-		{"alice", "it names another round than the present one, 0", without("round=0", "round=7")},
+		{"alice", "it names another round than the current one, 0", without("round=0", "round=7")},
 		{"alice", "it names the uid of another object", without(string(g.UID), "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55")},
 		{"alice", form, without("round=0,uid="+string(g.UID), "uid="+string(g.UID)+",round=0")},
 		{"alice", form, without("round=0", "round=0,round=0")},

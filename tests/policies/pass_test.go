@@ -72,7 +72,7 @@ func TestPassNeedsVerbOpenOnEachHoldingGate(t *testing.T) {
 			`patch kustomization app --type=merge -p {"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":"x/y","` + passAt + `":"NOW"}}}`,
 			`patch kustomization app --type=merge -p {"metadata":{"annotations":{"gating.toolkit.fluxcd.io/heldBy":null,"` + passAt + `":"NOW"}}}`,
 		} {
-			w.refused(mallory, "user mallory may not let Kustomization "+w.Namespace+"/app pass: it needs the verb open", args)
+			w.refused(mallory, "user mallory may not request a pass of Kustomization "+w.Namespace+"/app: it needs the verb open", args)
 		}
 	}
 	w.allowed(mallory, "annotate", "kustomization", "app", passAt+"="+nowNano(), passBy+"=alice", passWhy+"=hotfix")
@@ -99,7 +99,7 @@ func TestPassIsRequestedManuallyForHeldTargets(t *testing.T) {
 	free := w.Kustomization("free")
 	w.Create(free)
 	w.refused(admin, "no gate holds Kustomization "+w.Namespace+"/free", "annotate kustomization free "+passAt+"=NOW")
-	w.refused(admin, "is asked for by hand, with kubectl gate pass, and not by a manifest",
+	w.refused(admin, "must be requested manually, with kubectl gate pass, not by a manifest",
 		`apply --server-side -f {"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"app","annotations":{"`+passAt+`":"NOW"}}}`)
 	copied := w.Kustomization("copied")
 	copied.SetAnnotations(map[string]string{

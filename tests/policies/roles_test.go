@@ -221,7 +221,7 @@ func TestControllerEditsOnlyFinalizers(t *testing.T) {
 	w.allowed(admin, "annotate gate production owner=team-a")
 	account := w.as(controllerName)
 	w.mayNotEdit(account, "gate", "gate production", `{"default":"opened"}`)
-	w.refused(account, "may not open or close gate "+w.Namespace+"/production in the name of another", openings[0])
+	w.refused(account, "may not open or close gate "+w.Namespace+"/production on behalf of another requester", openings[0])
 	w.allowed(account, `patch gate production --type=json -p [{"op":"remove","path":"/metadata/finalizers"}]`)
 }
 

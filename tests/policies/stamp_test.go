@@ -149,7 +149,7 @@ func TestControllerNamesRequester(t *testing.T) {
 	w.Decided(g)
 	// Otherwise the next request would have the name of the last requester.
 	overwrite := "annotate --overwrite gate production " + openAt + "=NOW"
-	cause := "may not open or close gate " + w.Namespace + "/production in the name of another: requestedBy must begin with GateReceiver " + w.Namespace + "/"
+	cause := "may not open or close gate " + w.Namespace + "/production on behalf of another requester: requestedBy must begin with GateReceiver " + w.Namespace + "/"
 	w.refused(account, cause, overwrite)
 	w.refused(account, cause, overwrite+" "+openBy+"=alice")
 	w.refused(account, cause, overwrite+" "+openBy+"-")

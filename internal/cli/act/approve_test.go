@@ -68,8 +68,8 @@ func TestDeniedApprovalsAddressTheUser(t *testing.T) {
 	policy := "ValidatingAdmissionPolicy 'gate-exception-verb' with binding 'gate-exception-verb' denied request: user bob "
 	for name, tc := range map[string]struct{ text, want string }{
 		"edited meanwhile": {
-			policy + "may not approve generation=1 of gate exception flux-system/hotfix: the present one is generation=2; read it again, and approve what you have read: kubectl",
-			"it was edited after you read it: you may not approve generation=1 of gate exception flux-system/hotfix: the present one is generation=2; run the command again to read it",
+			policy + "may not approve generation=1 of gate exception flux-system/hotfix: the current one is generation=2; read it again, and approve the current version: kubectl",
+			"it was edited after you read it: you may not approve generation=1 of gate exception flux-system/hotfix: the current one is generation=2; run the command again to read it",
 		},
 		"no verb": {
 			policy + "may not approve gate exception flux-system/hotfix: it needs the verb approve on gateexceptions.gating.toolkit.fluxcd.io",
