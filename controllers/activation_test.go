@@ -74,7 +74,7 @@ func TestCertificateIsActivatedWhenGateOpens(t *testing.T) {
 	w.has("web-tls", first)
 	w.has("web-tls-previous", nil)
 	equal(t, w.Writes.Take("Secret"), []string{"create Secret/web-tls"})
-	w.expectActivated(g, "True Activated: Secret 'web-tls' has the issued certificate. The certificate in use ends at 2027-02-21T12:00:00Z.")
+	w.expectActivated(g, "True Activated: Secret 'web-tls' has the issued certificate. The certificate in use expires at 2027-02-21T12:00:00Z.")
 	if events := w.Events.Take("Certificate/web"); len(events) != 1 || !strings.HasPrefix(events[0], "Normal Certificate/web Activated: Activated into Secret 'web-tls': certificate ") {
 		t.Errorf("events %q", events)
 	}
@@ -248,7 +248,7 @@ func TestRollbackStaysUntilNextIssuance(t *testing.T) {
 		w.has("web-tls", first)
 		w.has("web-tls-previous", first)
 	}
-	w.expectActivated(g, "False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance. The certificate in use ends at 2026-12-23T12:00:00Z.")
+	w.expectActivated(g, "False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays unchanged until the next issuance. The certificate in use expires at 2026-12-23T12:00:00Z.")
 	w.stage(web, third)
 	w.Reconcile(g)
 	w.has("web-tls", third)

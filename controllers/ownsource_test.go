@@ -52,8 +52,8 @@ func TestGateWarnsAboutHeldOwnSource(t *testing.T) {
 			}
 			return
 		}
-		message := "Gate governs " + names + ", through which it is applied from Git: while the gate is closed, no change of it in Git arrives, not even one that opens it. " +
-			"Apply it from elsewhere, or remove that from its targets. To open it: kubectl gate open production -n " + w.Namespace
+		message := "Gate governs " + names + ", through which Flux applies the gate from Git: while the gate is closed, no change of the gate in Git is applied, not even one that opens it. " +
+			"Apply the gate in another way, or remove that object from its targets. To open the gate: kubectl gate open production -n " + w.Namespace
 		if c == nil || c.Status != "True" || c.Reason != v1alpha1.HoldsItsOwnSourceCondition || c.Message != message || value != 1 {
 			t.Errorf("%s: %+v, %v", what, c, value)
 		}

@@ -3,7 +3,7 @@ package gate
 // Messages shown to users in conditions, events and errors.
 const (
 	msgApplierUnread        = "%s applies the gate, and cannot be read: %w"
-	msgGovernsApplier       = "Gate governs %s, through which it is applied from Git: while the gate is closed, no change of it in Git arrives, not even one that opens it. Apply it from elsewhere, or remove that from its targets. To open it: kubectl gate open %s -n %s"
+	msgGovernsApplier       = "Gate governs %s, through which Flux applies the gate from Git: while the gate is closed, no change of the gate in Git is applied, not even one that opens it. Apply the gate in another way, or remove that object from its targets. To open the gate: kubectl gate open %s -n %s"
 	msgEmptyReferences      = "%d of %d entries of spec.targets %s nothing: %s; compare kind, name, namespace and labels with the objects in the cluster"
 	msgReleased             = "%d targets released"
 	msgHeld                 = "%d of %d targets held"

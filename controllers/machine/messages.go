@@ -10,7 +10,7 @@ const (
 	msgExpiring      = "the certificates expire at %s, although Gate %s is closed"
 	msgRefreshFailed = "Refresh of the certificates failed: %s"
 	msgRefreshed     = "Certificates have been refreshed: %s"
-	msgStopped       = "Machine %s: %s. No other refresh begins until a Gate opens, the spec changes or %s is set"
+	msgStopped       = "Machine %s: %s. No other refresh begins until the Gates open again, the spec is changed or %s is set"
 	msgGateMissing   = "does not exist"
 	msgGateInvalid   = "has an invalid spec"
 	msgGateAudits    = "has mode Audit"

@@ -2,6 +2,6 @@ package receiver
 
 // Messages shown to users in conditions.
 const (
-	msgCalendarServed = "The calendar is at the path of status.calendarPath"
-	msgWebhooksServed = "Webhooks are taken at the path of status.webhookPath"
+	msgCalendarServed = "The calendar is served at the path in status.calendarPath"
+	msgWebhooksServed = "Webhooks are accepted at the path in status.webhookPath"
 )

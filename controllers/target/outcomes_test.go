@@ -149,16 +149,16 @@ func TestMessagesOfConditionActivated(t *testing.T) {
 	opening := newGate("a", v1alpha1.StateClosed, v1alpha1.GateSpec{})
 	opening.Object.Status.NextTransition = &v1alpha1.Transition{At: metav1.NewTime(start.Add(time.Hour)), State: v1alpha1.StateOpened}
 	closed := closedGates{opening}
-	const ends = " The certificate in use ends at 2026-12-23T12:00:00Z."
+	const ends = " The certificate in use expires at 2026-12-23T12:00:00Z."
 	for want, tc := range map[string]struct {
 		decision activation.Decision
 		closed   closedGates
 	}{
 		"True Activated: Secret 'web-tls' has the issued certificate." + ends: {activation.Decision{Outcome: activation.Activated, Live: live}, nil},
-		"False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays so until the next issuance." + ends: {
+		"False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays unchanged until the next issuance." + ends: {
 			activation.Decision{Outcome: activation.RolledBack, Live: live}, nil},
 		"False NotIssued: There is no certificate in Secret 'web-staged' yet.":           {activation.Decision{Outcome: activation.NotIssued}, nil},
-		"False NotYetValid: Certificate 2 is valid from 2026-11-23T13:00:00Z on." + ends: {activation.Decision{Outcome: activation.NotYetValid, Staged: staged, Live: live}, nil},
+		"False NotYetValid: Certificate 2 is not valid before 2026-11-23T13:00:00Z." + ends: {activation.Decision{Outcome: activation.NotYetValid, Staged: staged, Live: live}, nil},
 		"False GateClosed: Certificate 2 waits for gate 'shop/a' (opens at 2026-11-23T13:00:00Z, UTC).": {
 			activation.Decision{Outcome: activation.Closed, Staged: staged}, closed},
 		"False GateClosed: Certificate 2 waits for gates 'shop/a' (opens at 2026-11-23T13:00:00Z, UTC), 'shop/b'." + ends + " It is replaced at 2026-12-22T12:00:00Z at the latest.": {

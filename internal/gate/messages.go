@@ -61,7 +61,7 @@ const (
 	msgBarredApproval        = "it requires approval of open requests, and a pass cannot be approved"
 	msgBarredTime            = "the API server does not return its time"
 	msgBarredDependency      = "a dependency is not ready"
-	msgBarredDenyHidden      = "its close period '%s' has override: Deny, and may apply below the request that closes it"
+	msgBarredDenyHidden      = "its close period '%s' has override: Deny, and may apply under the close request"
 	msgBarredDeny            = "its close period '%s' has override: Deny"
 	msgBarred                = "an open request would not open it: "
 	msgFailed                = "%d failed, the last one %s %s/%s: %s"

@@ -78,7 +78,7 @@ func TestRefusedPasses(t *testing.T) {
 		"a value that is not a time":            {asking("now", held), governing(closed("a")), handles, "must be TIME[/DURATION]"},
 		"a value that is ahead":                 {asking("2026-11-24T12:01:01Z", held), governing(closed("a")), handles, "is in the future"},
 		"a value that is ahead, right after the gate closed": {
-			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-20*time.Second))), handles, "has closed less than a minute ago"},
+			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-20*time.Second))), handles, "closed less than a minute ago"},
 		"nothing, ahead of a gate that is closed for long": {
 			asking("2026-11-24T12:00:30Z", held), governing(closed("a", since(-time.Minute))), handles, ""},
 		"a request without a list of gates": {
@@ -102,7 +102,7 @@ func TestRefusedPasses(t *testing.T) {
 		"a gate that watches":                 {asking(now, held), governing(closed("a", because(v1alpha1.DependencyNotReadyReason, ""))), handles, "not ready"},
 		"a hard freeze":                       {asking(now, held), governing(closed("a", hardly, because(v1alpha1.ClosePeriodReason, "freeze"))), handles, "override: Deny"},
 		"a hard freeze below a request":       {asking(now, held), governing(closed("a", byHand, hardly)), handles, "override: Deny"},
-		"a calendar of one below a request":   {asking(now, held), governing(closed("a", byHand, calendar)), handles, "may apply below the request"},
+		"a calendar of one below a request":   {asking(now, held), governing(closed("a", byHand, calendar)), handles, "may apply under the close request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := rule(tc.obj, tc.gates, tc.def, noon).Step

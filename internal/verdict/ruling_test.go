@@ -134,7 +134,7 @@ func TestRenewalConditionsOfCertificate(t *testing.T) {
 			"RenewalWindowBypassed ExpiryImminent: Certificate expires at 2026-11-24T13:00:00Z. It is renewed although gate 'shop/a' is closed." + byHand}},
 		"cert-manager ignores the window": {governing(closed("a")), modern, []edit{ignored}, []string{
 			"RenewalDeferred OutsideAllowedWindow: Gate 'shop/a' is closed. It is renewed at 2027-02-10T12:00:00Z at the latest." + byHand,
-			"RenewalConfigInvalid WindowIgnored: cert-manager did not plan the renewal for the deadline that was set. It is disabled instead, and the gating-controller releases the certificate at the deadline."}},
+			"RenewalConfigInvalid WindowIgnored: cert-manager has not scheduled the renewal for the deadline. The renewal is disabled instead, and the gating-controller releases the certificate at the deadline."}},
 		"somebody has resumed it": {governing(closed("a", respecting)), modern, []edit{
 			annotated(v1alpha1.HeldByAnnotation, "shop/a"), told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon.Add(-time.Minute))}, nil},
 		"the spec of the gate is invalid": {governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), modern, nil, []string{

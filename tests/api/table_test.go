@@ -41,11 +41,11 @@ conditions:
 		[]string{"DEFAULT STATUS", "Exception applies later"}},
 	{"docs/reference/gatereceivers.md", v1alpha1.GateReceiverKind, "smoke-tests", `{type: generic-hmac, secretRef: {name: s}, gateRefs: [{name: production}], action: open}`, `
 conditions:
-- {type: Ready, status: "True", reason: Succeeded, message: Webhooks are taken at the path of status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
+- {type: Ready, status: "True", reason: Succeeded, message: Webhooks are accepted at the path in status.webhookPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"SUSPENDED", ""}},
 	{"docs/reference/calendarfeeds.md", v1alpha1.CalendarFeedKind, "production", `{secretRef: {name: s}, selector: {}}`, `
 conditions:
-- {type: Ready, status: "True", reason: Succeeded, message: The calendar is at the path of status.calendarPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
+- {type: Ready, status: "True", reason: Succeeded, message: The calendar is served at the path in status.calendarPath, lastTransitionTime: "2026-11-21T16:41:57Z"}`,
 		[]string{"SUSPENDED", ""}},
 }
 
