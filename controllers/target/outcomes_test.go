@@ -157,7 +157,7 @@ func TestMessagesOfConditionActivated(t *testing.T) {
 		"True Activated: Secret 'web-tls' has the issued certificate." + ends: {activation.Decision{Outcome: activation.Activated, Live: live}, nil},
 		"False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays unchanged until the next issuance." + ends: {
 			activation.Decision{Outcome: activation.RolledBack, Live: live}, nil},
-		"False NotIssued: There is no certificate in Secret 'web-staged' yet.":           {activation.Decision{Outcome: activation.NotIssued}, nil},
+		"False NotIssued: There is no certificate in Secret 'web-staged' yet.":              {activation.Decision{Outcome: activation.NotIssued}, nil},
 		"False NotYetValid: Certificate 2 is not valid before 2026-11-23T13:00:00Z." + ends: {activation.Decision{Outcome: activation.NotYetValid, Staged: staged, Live: live}, nil},
 		"False GateClosed: Certificate 2 waits for gate 'shop/a' (opens at 2026-11-23T13:00:00Z, UTC).": {
 			activation.Decision{Outcome: activation.Closed, Staged: staged}, closed},
