@@ -205,7 +205,7 @@ type GatedSourceStatus struct {
 
 	// seen lists the observed revisions of the followed source, newest first, at
 	// most 50. Only these revisions and those in promotions can be approved.
-	// +kubebuilder:validation:MaxItems=51
+	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	Seen []SeenRevision `json:"seen,omitempty"`
