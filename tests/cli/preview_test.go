@@ -83,7 +83,7 @@ func TestPreviewReportsUnknowns(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "gates-only"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "gates-only"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "preview-half"}},
 	})
-	stranger, half := w.as("preview-nobody"), w.as("preview-half")
+	stranger, half := w.as("preview-stranger"), w.as("preview-half")
 	refused := "you may not list gateexceptions in namespace \"" + w.Namespace + "\": that needs the verb \"list\", which the ClusterRole gate-viewer has\n"
 	if got := half.gate("status", "production"); got.code != 0 || !strings.Contains(got.out, "\nLater transitions are unknown, because the exceptions of the gate could not be read.\n") || !strings.Contains(got.errOut, refused) {
 		t.Errorf("%+v", got)

@@ -36,7 +36,7 @@ func TestForbiddenReadsNameTheVerbAndResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.heldApps()
-	stranger := w.reader("nobody", false)
+	stranger := w.reader("stranger", false)
 	for _, tc := range []struct{ args, want string }{
 		{"why ks/apps", `you may not get kustomizations.kustomize.toolkit.fluxcd.io in namespace "` + w.Namespace + `": that needs the verb "get", which the ClusterRole view has`},
 		{"pending", `kustomizations.kustomize.toolkit.fluxcd.io,`},

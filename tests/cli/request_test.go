@@ -56,7 +56,7 @@ func TestForbiddenRequestsNameTheMissingPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.scene()
-	stranger, viewer := w.as("nobody-"+w.Namespace), w.as("viewer-"+w.Namespace)
+	stranger, viewer := w.as("stranger-"+w.Namespace), w.as("viewer-"+w.Namespace)
 	for _, args := range [][]string{
 		{"create", "role", "viewer", "--verb=get,list,watch", "--resource=gates.gating.toolkit.fluxcd.io"},
 		{"create", "rolebinding", "viewer", "--role=viewer", "--user=viewer-" + w.Namespace},

@@ -48,7 +48,7 @@ var symptoms = map[string]map[string]scene{
 		"My request had no effect":                           {has: gate("closed", hardFreeze, "")},
 		"My request was refused":                             {has: gate("closed", "", "")},
 		"Every request is refused: the requester is unknown": {has: gate("closed", "  approvals: {openRequests: {required: 1}}\n", "")},
-		"kubectl gate: you may not":                          {has: gate("closed", "", ""), who: func(w *world) *world { return w.as("nobody") }},
+		"kubectl gate: you may not":                          {has: gate("closed", "", ""), who: func(w *world) *world { return w.as("stranger") }},
 		"It closes again although I opened it":               {has: gate("closed", "", ""), first: opensForASecond},
 		"The freeze does not end":                            {has: gate("opened", "", ""), first: closedTwice},
 	},
