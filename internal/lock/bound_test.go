@@ -54,16 +54,16 @@ func TestEntriesOverPolicyCostAreDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := lockv1alpha1.GateLockSpec{}
 			Update(&spec, map[string]*Part{"ns/a": &few})
-			share := NewPart(true, tc.refs...)
-			Update(&spec, map[string]*Part{"ns/a": &few, "ns/b": &share})
+			part := NewPart(true, tc.refs...)
+			Update(&spec, map[string]*Part{"ns/a": &few, "ns/b": &part})
 			if left := Bound(&spec); !slices.Equal(left, tc.left) {
 				t.Errorf("left out are %v, want %v", left, tc.left)
 			}
-			if read := Read(&spec); !read["ns/a"].Equal(few) || read["ns/b"].Equal(share) != (tc.left == nil) {
+			if read := Read(&spec); !read["ns/a"].Equal(few) || read["ns/b"].Equal(part) != (tc.left == nil) {
 				t.Error("what was there does not stay, or what has room is left out")
 			}
 			once := fmt.Sprint(spec)
-			Update(&spec, map[string]*Part{"ns/a": &few, "ns/b": &share})
+			Update(&spec, map[string]*Part{"ns/a": &few, "ns/b": &part})
 			if Bound(&spec); fmt.Sprint(spec) != once {
 				t.Error("it is another one each time")
 			}

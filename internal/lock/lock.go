@@ -37,17 +37,17 @@ type target struct {
 // NewPart returns the part of a Gate for references to one namespace, or for references that span namespaces. Unless locked is set, the
 // part has no targets. Invalid selectors match nothing and are dropped.
 func NewPart(locked bool, refs ...v1alpha1.TargetReference) Part {
-	s := Part{Locked: locked}
+	p := Part{Locked: locked}
 	if locked {
-		s.addRefs(refs)
+		p.addRefs(refs)
 	}
-	return s
+	return p
 }
 
-func (s *Part) addRefs(refs []v1alpha1.TargetReference) {
+func (p *Part) addRefs(refs []v1alpha1.TargetReference) {
 	for i := range refs {
 		if t := targetOf(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
-			s.add(t)
+			p.add(t)
 		}
 	}
 }
@@ -66,11 +66,11 @@ func targetOf(ref *v1alpha1.TargetReference) target {
 	return t
 }
 
-func (s *Part) add(t target) {
-	if s.targets == nil {
-		s.targets = map[string]target{}
+func (p *Part) add(t target) {
+	if p.targets == nil {
+		p.targets = map[string]target{}
 	}
-	s.targets[t.form()] = t
+	p.targets[t.form()] = t
 }
 
 // form returns a canonical text, which is equal only for equal targets.
@@ -101,22 +101,22 @@ func (t target) lock() lockv1alpha1.SelectorLock {
 }
 
 // Equal returns whether two parts are equal.
-func (s Part) Equal(other Part) bool {
-	return s.Locked == other.Locked && maps.EqualFunc(s.targets, other.targets, func(target, target) bool { return true }) &&
-		(len(s.overlays)+len(other.overlays) == 0 || equality.Semantic.DeepEqual(s.overlays, other.overlays))
+func (p Part) Equal(other Part) bool {
+	return p.Locked == other.Locked && maps.EqualFunc(p.targets, other.targets, func(target, target) bool { return true }) &&
+		(len(p.overlays)+len(other.overlays) == 0 || equality.Semantic.DeepEqual(p.overlays, other.overlays))
 }
 
 // Read returns the parts of a GateLock by Gate, as namespace/name.
 func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
-	shares := map[string]Part{}
+	parts := map[string]Part{}
 	for gate, locked := range spec.Gates {
-		shares[gate] = Part{Locked: locked}
+		parts[gate] = Part{Locked: locked}
 	}
 	add := func(gates []string, t target) {
 		for _, gate := range gates {
-			s := shares[gate]
-			s.add(t)
-			shares[gate] = s
+			p := parts[gate]
+			p.add(t)
+			parts[gate] = p
 		}
 	}
 	for key, gates := range spec.Targets {
@@ -138,30 +138,30 @@ func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 		for _, l := range locks {
 			gate := l.Gate
 			l.Gate = ""
-			s := shares[gate]
-			s.addOverlay(kind, l)
-			shares[gate] = s
+			p := parts[gate]
+			p.addOverlay(kind, l)
+			parts[gate] = p
 		}
 	}
-	return shares
+	return parts
 }
 
 // Update replaces the parts of the given Gates, by namespace/name, and removes those that are nil. Other Gates keep their parts. It returns
 // whether anything has changed.
-func Update(spec *lockv1alpha1.GateLockSpec, shares map[string]*Part) bool {
+func Update(spec *lockv1alpha1.GateLockSpec, parts map[string]*Part) bool {
 	before, changed := Read(spec), false
-	for _, gate := range slices.Sorted(maps.Keys(shares)) {
+	for _, gate := range slices.Sorted(maps.Keys(parts)) {
 		was, has := before[gate]
-		share := shares[gate]
-		if has == (share != nil) && (!has || was.Equal(*share)) {
+		part := parts[gate]
+		if has == (part != nil) && (!has || was.Equal(*part)) {
 			continue
 		}
 		changed = true
 		if has {
 			Remove(spec, gate, was)
 		}
-		if share != nil {
-			Put(spec, gate, *share)
+		if part != nil {
+			Put(spec, gate, *part)
 		}
 	}
 	return changed
@@ -237,13 +237,13 @@ func isSubset(some, all map[string]string) bool {
 }
 
 // Put adds the part of a Gate, which must not have one yet.
-func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
+func Put(spec *lockv1alpha1.GateLockSpec, gate string, part Part) {
 	if spec.Gates == nil {
 		spec.Gates = map[string]bool{}
 	}
-	spec.Gates[gate] = share.Locked
-	for _, form := range slices.Sorted(maps.Keys(share.targets)) {
-		switch t := share.targets[form]; {
+	spec.Gates[gate] = part.Locked
+	for _, form := range slices.Sorted(maps.Keys(part.targets)) {
+		switch t := part.targets[form]; {
 		case t.selects:
 			putSelector(spec, gate, t)
 		case len(t.matchLabels) > 0:
@@ -256,7 +256,7 @@ func Put(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
 			spec.Targets[key] = insert(spec.Targets[key], gate)
 		}
 	}
-	putOverlays(spec, gate, share.overlays)
+	putOverlays(spec, gate, part.overlays)
 }
 
 func putLabels(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
@@ -289,10 +289,10 @@ func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 }
 
 // Remove removes the part of a Gate.
-func Remove(spec *lockv1alpha1.GateLockSpec, gate string, share Part) {
+func Remove(spec *lockv1alpha1.GateLockSpec, gate string, part Part) {
 	delete(spec.Gates, gate)
 	putOverlays(spec, gate, nil)
-	for _, t := range share.targets {
+	for _, t := range part.targets {
 		switch {
 		case t.selects:
 			locks := spec.Selectors[t.kind]

@@ -56,9 +56,9 @@ func TestSharesAreIndependent(t *testing.T) {
 				delete(model, gate)
 			}
 			if rapid.Bool().Draw(t, "put") {
-				share := NewPart(rapid.Bool().Draw(t, "locked"), refs(t)...)
-				Put(&spec, gate, share)
-				model[gate] = share
+				part := NewPart(rapid.Bool().Draw(t, "locked"), refs(t)...)
+				Put(&spec, gate, part)
+				model[gate] = part
 			}
 			read := Read(&spec)
 			if !maps.EqualFunc(read, model, Part.Equal) {
@@ -87,8 +87,8 @@ func TestSharesAreIndependent(t *testing.T) {
 				}
 			}
 		}
-		for gate, share := range model {
-			Remove(&spec, gate, share)
+		for gate, part := range model {
+			Remove(&spec, gate, part)
 		}
 		if got := text(t, spec); got != "{}" {
 			t.Fatalf("left: %s", got)

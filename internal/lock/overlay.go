@@ -12,7 +12,7 @@ import (
 // AddOverlay changes a part for an overlay that locks or unlocks targets of the Gate. refs are the references of the overlay, and namespaces
 // has the namespace of each, empty for any. targets are the references of the Gate, which an overlay that locks needs in the part although
 // the Gate is open. Invalid selectors match nothing and are dropped.
-func (s *Part) AddOverlay(locks bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
+func (p *Part) AddOverlay(locks bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
 	for i := range refs {
 		ref := &refs[i]
 		l := lockv1alpha1.OverlayLock{Locked: locks, Namespace: namespaces[i]}
@@ -23,19 +23,19 @@ func (s *Part) AddOverlay(locks bool, refs []v1alpha1.TargetReference, namespace
 			l.Selector = ref.Selector()
 		}
 		if isValid(l.Selector) && isValid(l.NamespaceSelector) {
-			s.addOverlay(ref.Kind, l)
+			p.addOverlay(ref.Kind, l)
 		}
 	}
 	if locks {
-		s.addRefs(targets)
+		p.addRefs(targets)
 	}
 }
 
-func (s *Part) addOverlay(kind string, l lockv1alpha1.OverlayLock) {
-	if s.overlays == nil {
-		s.overlays = map[string][]lockv1alpha1.OverlayLock{}
+func (p *Part) addOverlay(kind string, l lockv1alpha1.OverlayLock) {
+	if p.overlays == nil {
+		p.overlays = map[string][]lockv1alpha1.OverlayLock{}
 	}
-	s.overlays[kind] = append(s.overlays[kind], l)
+	p.overlays[kind] = append(p.overlays[kind], l)
 }
 
 // putOverlays replaces the overlays of a Gate.

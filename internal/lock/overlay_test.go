@@ -12,11 +12,11 @@ import (
 )
 
 // overlaid adds an overlay of a Gate to a part. Gates that are open have the targets only for overlays.
-func overlaid(part *lock.Part, locks bool, namespace string, refs ...v1alpha1.TargetReference) *lock.Part {
+func overlaid(p *lock.Part, locks bool, namespace string, refs ...v1alpha1.TargetReference) *lock.Part {
 	for _, ref := range refs {
-		part.AddOverlay(locks, []v1alpha1.TargetReference{ref}, []string{namespace}, []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}})
+		p.AddOverlay(locks, []v1alpha1.TargetReference{ref}, []string{namespace}, []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}})
 	}
-	return part
+	return p
 }
 
 func TestLockersWithOverlays(t *testing.T) {
@@ -31,21 +31,21 @@ func TestLockersWithOverlays(t *testing.T) {
 		object lock.Object
 		locked bool
 	}{
-		"closed, opened for it":               {overlaid(share(true, all), false, "", apps), lock.Object{Name: "apps"}, false},
-		"closed, opened for another one":      {overlaid(share(true, all), false, "", apps), lock.Object{Name: "infra"}, true},
-		"closed, opened for its labels":       {overlaid(share(true, all), false, "", team), lock.Object{Name: "apps", Labels: team.MatchLabels}, false},
-		"closed, opened for other labels":     {overlaid(share(true, all), false, "", team), lock.Object{Name: "apps"}, true},
-		"closed, opened for its namespace":    {overlaid(share(true, all), false, "", inTeam), lock.Object{Name: "apps", NamespaceLabels: team.MatchLabels}, false},
-		"closed, opened for other namespaces": {overlaid(share(true, all), false, "", inTeam), lock.Object{Name: "apps"}, true},
-		"closed, opened in its namespace":     {overlaid(share(true, all), false, "shop", apps), lock.Object{Name: "apps"}, false},
-		"closed, opened in another namespace": {overlaid(share(true, all), false, "infra", apps), lock.Object{Name: "apps"}, true},
-		"closed, opened for what it names":    {overlaid(share(true), false, "", apps), lock.Object{Name: "apps", Gates: []string{g}}, false},
-		"closed, an invalid selector":         {overlaid(share(true, all), false, "", invalid), lock.Object{Name: "apps"}, true},
-		"closed, opened and closed":           {overlaid(overlaid(share(true, all), false, "", all), true, "", apps), lock.Object{Name: "apps"}, true},
-		"open, closed for it":                 {overlaid(share(false), true, "", apps), lock.Object{Name: "apps"}, true},
-		"open, closed for another one":        {overlaid(share(false), true, "", apps), lock.Object{Name: "infra"}, false},
-		"open, closed for what names it":      {overlaid(share(false), true, "", apps), lock.Object{Name: "apps", Gates: []string{g}}, true},
-		"open, named by another one":          {overlaid(share(false), true, "", apps), lock.Object{Name: "infra", Gates: []string{g}}, false},
+		"closed, opened for it":               {overlaid(part(true, all), false, "", apps), lock.Object{Name: "apps"}, false},
+		"closed, opened for another one":      {overlaid(part(true, all), false, "", apps), lock.Object{Name: "infra"}, true},
+		"closed, opened for its labels":       {overlaid(part(true, all), false, "", team), lock.Object{Name: "apps", Labels: team.MatchLabels}, false},
+		"closed, opened for other labels":     {overlaid(part(true, all), false, "", team), lock.Object{Name: "apps"}, true},
+		"closed, opened for its namespace":    {overlaid(part(true, all), false, "", inTeam), lock.Object{Name: "apps", NamespaceLabels: team.MatchLabels}, false},
+		"closed, opened for other namespaces": {overlaid(part(true, all), false, "", inTeam), lock.Object{Name: "apps"}, true},
+		"closed, opened in its namespace":     {overlaid(part(true, all), false, "shop", apps), lock.Object{Name: "apps"}, false},
+		"closed, opened in another namespace": {overlaid(part(true, all), false, "infra", apps), lock.Object{Name: "apps"}, true},
+		"closed, opened for what it names":    {overlaid(part(true), false, "", apps), lock.Object{Name: "apps", Gates: []string{g}}, false},
+		"closed, an invalid selector":         {overlaid(part(true, all), false, "", invalid), lock.Object{Name: "apps"}, true},
+		"closed, opened and closed":           {overlaid(overlaid(part(true, all), false, "", all), true, "", apps), lock.Object{Name: "apps"}, true},
+		"open, closed for it":                 {overlaid(part(false), true, "", apps), lock.Object{Name: "apps"}, true},
+		"open, closed for another one":        {overlaid(part(false), true, "", apps), lock.Object{Name: "infra"}, false},
+		"open, closed for what names it":      {overlaid(part(false), true, "", apps), lock.Object{Name: "apps", Gates: []string{g}}, true},
+		"open, named by another one":          {overlaid(part(false), true, "", apps), lock.Object{Name: "infra", Gates: []string{g}}, false},
 	} {
 		spec := lockv1alpha1.GateLockSpec{}
 		lock.Update(&spec, map[string]*lock.Part{g: test.part})
@@ -67,14 +67,14 @@ func TestOverlaysOverLimitStayLocked(t *testing.T) {
 	parts := map[string]*lock.Part{}
 	for i := range lockv1alpha1.MaxOverlayLocks {
 		ref := v1alpha1.TargetReference{Kind: []string{"Kustomization", "HelmRelease"}[i%2], Name: fmt.Sprintf("app-%02d", i)}
-		parts["shop/a"] = overlaid(cmp.Or(parts["shop/a"], share(true)), false, "", ref)
+		parts["shop/a"] = overlaid(cmp.Or(parts["shop/a"], part(true)), false, "", ref)
 	}
 	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, parts)
 	if left := lock.Bound(&spec); len(left) > 0 {
 		t.Errorf("as many as fit: left out are %v", left)
 	}
-	parts["shop/b"] = overlaid(share(false), true, "", v1alpha1.TargetReference{Kind: "Kustomization", Name: "web"}, v1alpha1.TargetReference{Kind: "Kustomization", Name: "api"})
+	parts["shop/b"] = overlaid(part(false), true, "", v1alpha1.TargetReference{Kind: "Kustomization", Name: "web"}, v1alpha1.TargetReference{Kind: "Kustomization", Name: "api"})
 	lock.Update(&spec, parts)
 	if left := lock.Bound(&spec); !slices.Equal(left, []string{"shop/a"}) {
 		t.Errorf("left out are %v", left)

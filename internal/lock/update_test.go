@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/lock"
 )
 
-func share(locked bool, refs ...v1alpha1.TargetReference) *lock.Part {
+func part(locked bool, refs ...v1alpha1.TargetReference) *lock.Part {
 	s := lock.NewPart(locked, refs...)
 	return &s
 }
@@ -22,19 +22,19 @@ func TestUpdateKeepsOtherParts(t *testing.T) {
 	team := v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a"}}
 	spec := lockv1alpha1.GateLockSpec{}
 	for i, step := range []struct {
-		shares  map[string]*lock.Part
+		parts   map[string]*lock.Part
 		changed bool
 		locked  []string
 	}{
 		{map[string]*lock.Part{"shop/a": nil}, false, nil},
-		{map[string]*lock.Part{"shop/a": share(true, apps), "shop/b": share(true, team), "shop/c": share(false)}, true, []string{"shop/a", "shop/b"}},
-		{map[string]*lock.Part{"shop/a": share(true, apps)}, false, []string{"shop/a", "shop/b"}},
-		{map[string]*lock.Part{"shop/a": share(true, team)}, true, []string{"shop/a", "shop/b"}},
-		{map[string]*lock.Part{"shop/a": share(false)}, true, []string{"shop/b"}},
+		{map[string]*lock.Part{"shop/a": part(true, apps), "shop/b": part(true, team), "shop/c": part(false)}, true, []string{"shop/a", "shop/b"}},
+		{map[string]*lock.Part{"shop/a": part(true, apps)}, false, []string{"shop/a", "shop/b"}},
+		{map[string]*lock.Part{"shop/a": part(true, team)}, true, []string{"shop/a", "shop/b"}},
+		{map[string]*lock.Part{"shop/a": part(false)}, true, []string{"shop/b"}},
 		{map[string]*lock.Part{"shop/b": nil, "shop/c": nil}, true, nil},
 		{map[string]*lock.Part{"shop/a": nil, "shop/b": nil}, true, nil},
 	} {
-		if got := lock.Update(&spec, step.shares); got != step.changed {
+		if got := lock.Update(&spec, step.parts); got != step.changed {
 			t.Errorf("step %d: changed is %t", i, got)
 		}
 		if got := lock.Lockers(&spec, lock.Object{Kind: "Kustomization", Name: "apps", Labels: map[string]string{"team": "a", "tier": "web"}}); !slices.Equal(got, step.locked) {
@@ -45,20 +45,20 @@ func TestUpdateKeepsOtherParts(t *testing.T) {
 		}
 	}
 	if len(spec.Gates)+len(spec.Targets)+len(spec.Labels)+len(spec.Selectors) > 0 {
-		t.Errorf("no gate has a share, but there is %+v", spec)
+		t.Errorf("no gate has a part, but there is %+v", spec)
 	}
 }
 
 func TestLockersForObject(t *testing.T) {
 	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, map[string]*lock.Part{
-		"shop/name":   share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
-		"shop/all":    share(true, v1alpha1.TargetReference{Kind: "HelmRelease", Name: v1alpha1.AnyName}),
-		"shop/labels": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a", "tier": "web"}}),
-		"shop/expressions": share(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "b"}, MatchExpressions: []v1alpha1.LabelSelectorRequirement{
+		"shop/name":   part(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
+		"shop/all":    part(true, v1alpha1.TargetReference{Kind: "HelmRelease", Name: v1alpha1.AnyName}),
+		"shop/labels": part(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "a", "tier": "web"}}),
+		"shop/expressions": part(true, v1alpha1.TargetReference{Kind: "Kustomization", Name: v1alpha1.AnyName, MatchLabels: map[string]string{"team": "b"}, MatchExpressions: []v1alpha1.LabelSelectorRequirement{
 			{Key: "tier", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"test", "db"}},
 		}}),
-		"shop/open": share(false, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
+		"shop/open": part(false, v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"}),
 	})
 	for name, test := range map[string]struct {
 		kind, name string
@@ -94,13 +94,13 @@ func TestLockersInLockOfAllNamespaces(t *testing.T) {
 	}
 	spec := lockv1alpha1.GateLockSpec{}
 	lock.Update(&spec, map[string]*lock.Part{
-		"ops/all":   share(true, ref(func(r *v1alpha1.TargetReference) { r.Kind = "HelmRelease" })),
-		"ops/named": share(true, ref(func(r *v1alpha1.TargetReference) { r.Name = "apps" })),
-		"ops/shop": share(true, ref(func(r *v1alpha1.TargetReference) {
+		"ops/all":   part(true, ref(func(r *v1alpha1.TargetReference) { r.Kind = "HelmRelease" })),
+		"ops/named": part(true, ref(func(r *v1alpha1.TargetReference) { r.Name = "apps" })),
+		"ops/shop": part(true, ref(func(r *v1alpha1.TargetReference) {
 			r.Namespace, r.NamespaceSelector = "", &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
 		})),
-		"ops/critical": share(true, ref(func(r *v1alpha1.TargetReference) { r.MatchLabels = map[string]string{"tier": "critical"} })),
-		"ops/open":     share(false, ref(func(*v1alpha1.TargetReference) {})),
+		"ops/critical": part(true, ref(func(r *v1alpha1.TargetReference) { r.MatchLabels = map[string]string{"tier": "critical"} })),
+		"ops/open":     part(false, ref(func(*v1alpha1.TargetReference) {})),
 	})
 	for name, test := range map[string]struct {
 		object lock.Object
