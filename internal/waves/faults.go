@@ -21,29 +21,29 @@ func (r *Release) fault(sizes []int) *Fault {
 			return &Fault{Kind: Empty, Waves: []int{wave}}
 		}
 	}
-	if cycle := r.cycle(); cycle != nil {
+	if cycle := r.findCycle(); cycle != nil {
 		return &Fault{Kind: Cycle, Targets: cycle}
 	}
 	return nil
 }
 
-// cycle returns a cycle of waiting targets that depend on each other, nil if there is none.
-func (r *Release) cycle() []target.Key {
+// findCycle returns a cycle of waiting targets that depend on each other, nil if there is none.
+func (r *Release) findCycle() []target.Key {
 	done := map[target.Key]bool{}
 	for _, key := range r.keys {
 		if len(r.Members[key].Needs) == 0 {
 			continue
 		}
-		if found := r.circleFrom(key, done); found != nil {
+		if found := r.findCycleFrom(key, done); found != nil {
 			return found
 		}
 	}
 	return nil
 }
 
-// circleFrom returns a cycle that can be reached from a target without passing targets in done, nil if there is none. It is not recursive,
-// because a chain can have as many elements as there are targets.
-func (r *Release) circleFrom(start target.Key, done map[target.Key]bool) []target.Key {
+// findCycleFrom returns a cycle that can be reached from a target without passing targets in done, nil if there is none. It is not
+// recursive, because a chain can have as many elements as there are targets.
+func (r *Release) findCycleFrom(start target.Key, done map[target.Key]bool) []target.Key {
 	path, next, on := []target.Key{start}, []int{0}, map[target.Key]int{start: 0}
 	for len(path) > 0 {
 		last := len(path) - 1

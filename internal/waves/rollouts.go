@@ -34,17 +34,17 @@ type entry struct {
 }
 
 // IsEmpty returns whether no Gate releases in waves. It takes no lock.
-func (b *Rollouts) IsEmpty() bool { return b.gates.Load() == 0 }
+func (r *Rollouts) IsEmpty() bool { return r.gates.Load() == 0 }
 
 // Has returns whether a target belongs to a Gate that releases in waves.
-func (b *Rollouts) Has(key target.Key) bool {
-	if b.IsEmpty() {
+func (r *Rollouts) Has(key target.Key) bool {
+	if r.IsEmpty() {
 		return false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, page := range b.rollouts {
-		if _, ok := page.members[key]; ok {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rollout := range r.rollouts {
+		if _, ok := rollout.members[key]; ok {
 			return true
 		}
 	}
@@ -53,17 +53,17 @@ func (b *Rollouts) Has(key target.Key) bool {
 
 // Put stores the state of a target for a generation of a Gate. A failed target stays failed until it is ready, even if Flux retries it.
 // changed is true if the state has changed, and added if the target is new.
-func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rollouts == nil {
-		b.rollouts = map[types.UID]*rollout{}
+func (r *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Member) (changed, added bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rollouts == nil {
+		r.rollouts = map[types.UID]*rollout{}
 	}
-	if b.rollouts[gate.UID] == nil {
-		b.rollouts[gate.UID] = &rollout{gate, map[target.Key]entry{}}
-		b.gates.Add(1)
+	if r.rollouts[gate.UID] == nil {
+		r.rollouts[gate.UID] = &rollout{gate, map[target.Key]entry{}}
+		r.gates.Add(1)
 	}
-	members := b.rollouts[gate.UID].members
+	members := r.rollouts[gate.UID].members
 	before, known := members[key]
 	if known && before.Phase == Failed && m.Phase.isTried() {
 		m.Phase, m.Message = Failed, before.Message
@@ -75,42 +75,42 @@ func (b *Rollouts) Put(gate summary.Gate, generation int64, key target.Key, m Me
 }
 
 // Keep removes a target from all Gates except the given ones. It returns the Gates that it has removed the target from.
-func (b *Rollouts) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
-	if b.IsEmpty() {
+func (r *Rollouts) Keep(key target.Key, gates ...summary.Gate) (dropped []summary.Gate) {
+	if r.IsEmpty() {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, page := range b.rollouts {
-		if _, ok := page.members[key]; ok && !slices.Contains(gates, page.gate) {
-			delete(page.members, key)
-			dropped = append(dropped, page.gate)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, rollout := range r.rollouts {
+		if _, ok := rollout.members[key]; ok && !slices.Contains(gates, rollout.gate) {
+			delete(rollout.members, key)
+			dropped = append(dropped, rollout.gate)
 		}
 	}
 	return dropped
 }
 
 // Forget removes a Gate.
-func (b *Rollouts) Forget(gate types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rollouts[gate] != nil {
-		delete(b.rollouts, gate)
-		b.gates.Add(-1)
+func (r *Rollouts) Forget(gate types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rollouts[gate] != nil {
+		delete(r.rollouts, gate)
+		r.gates.Add(-1)
 	}
 }
 
 // Members returns the targets of a Gate. It returns false if some of them have not been evaluated for this generation. A Gate that is not
 // known has no targets.
-func (b *Rollouts) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (r *Rollouts) Members(gate types.UID, generation int64) (map[target.Key]Member, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	current := true
-	if b.rollouts[gate] == nil {
+	if r.rollouts[gate] == nil {
 		return nil, current
 	}
-	members := make(map[target.Key]Member, len(b.rollouts[gate].members))
-	for key, e := range b.rollouts[gate].members {
+	members := make(map[target.Key]Member, len(r.rollouts[gate].members))
+	for key, e := range r.rollouts[gate].members {
 		members[key] = e.Member
 		current = current && e.generation == generation
 	}

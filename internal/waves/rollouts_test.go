@@ -10,16 +10,16 @@ import (
 var gate = summary.Gate{UID: "gate"}
 
 func TestFailedTargetStaysFailedUntilReady(t *testing.T) {
-	var book waves.Rollouts
+	var rollouts waves.Rollouts
 	phase := func() waves.Phase {
-		members, _ := book.Members(gate.UID, 1)
+		members, _ := rollouts.Members(gate.UID, 1)
 		return members[key("a")].Phase
 	}
 	for i, step := range []struct{ put, want waves.Phase }{
 		{waves.Progressing, waves.Progressing}, {waves.Failed, waves.Failed}, {waves.Progressing, waves.Failed}, {waves.Rechecking, waves.Failed},
 		{waves.Ready, waves.Ready}, {waves.Progressing, waves.Progressing}, {waves.Failed, waves.Failed}, {waves.Held, waves.Held}, {waves.Progressing, waves.Progressing},
 	} {
-		book.Put(gate, 1, key("a"), waves.Member{Phase: step.put})
+		rollouts.Put(gate, 1, key("a"), waves.Member{Phase: step.put})
 		if got := phase(); got != step.want {
 			t.Errorf("step %d: phase %d, want %d", i, got, step.want)
 		}
@@ -27,33 +27,33 @@ func TestFailedTargetStaysFailedUntilReady(t *testing.T) {
 }
 
 func TestRolloutsReportWhetherAllMembersHaveCurrentGeneration(t *testing.T) {
-	var book waves.Rollouts
-	if !book.IsEmpty() || book.Has(key("a")) {
+	var rollouts waves.Rollouts
+	if !rollouts.IsEmpty() || rollouts.Has(key("a")) {
 		t.Error("it is not empty")
 	}
-	if changed, added := book.Put(gate, 1, key("a"), member(0, waves.Held)); !changed || !added {
+	if changed, added := rollouts.Put(gate, 1, key("a"), member(0, waves.Held)); !changed || !added {
 		t.Error("nothing was added")
 	}
-	if changed, added := book.Put(gate, 1, key("a"), member(0, waves.Held)); changed || added {
+	if changed, added := rollouts.Put(gate, 1, key("a"), member(0, waves.Held)); changed || added {
 		t.Error("it has changed")
 	}
-	book.Put(gate, 1, key("b"), member(0, waves.Held))
-	book.Put(gate, 2, key("a"), member(1, waves.Held))
-	if _, current := book.Members(gate.UID, 2); current {
+	rollouts.Put(gate, 1, key("b"), member(0, waves.Held))
+	rollouts.Put(gate, 2, key("a"), member(1, waves.Held))
+	if _, current := rollouts.Members(gate.UID, 2); current {
 		t.Error("b was not looked at")
 	}
-	if dropped := book.Keep(key("b"), summary.Gate{UID: "another"}); len(dropped) != 1 || book.Has(key("b")) || !book.Has(key("a")) {
+	if dropped := rollouts.Keep(key("b"), summary.Gate{UID: "another"}); len(dropped) != 1 || rollouts.Has(key("b")) || !rollouts.Has(key("a")) {
 		t.Errorf("dropped by %v", dropped)
 	}
-	if members, current := book.Members(gate.UID, 2); !current || len(members) != 1 {
+	if members, current := rollouts.Members(gate.UID, 2); !current || len(members) != 1 {
 		t.Errorf("%v, %t", members, current)
 	}
-	if dropped := book.Keep(key("a"), gate); len(dropped) != 0 || !book.Has(key("a")) {
+	if dropped := rollouts.Keep(key("a"), gate); len(dropped) != 0 || !rollouts.Has(key("a")) {
 		t.Errorf("dropped by %v", dropped)
 	}
-	book.Forget(gate.UID)
-	book.Forget(gate.UID)
-	if !book.IsEmpty() || len(book.Keep(key("a"))) > 0 {
+	rollouts.Forget(gate.UID)
+	rollouts.Forget(gate.UID)
+	if !rollouts.IsEmpty() || len(rollouts.Keep(key("a"))) > 0 {
 		t.Error("it is not empty")
 	}
 }
