@@ -55,12 +55,12 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		since:    gauge("gating_source_waiting_since_timestamp_seconds", "Unix time since which a revision of a gated source waits for gates or approvals; absent if none waits.", labels...),
 		lag: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "gating_transition_lag_seconds",
-			Help:    "Time from the scheduled instant of a transition to the last target written.",
+			Help:    "Time from the scheduled time of a transition until the last target was written, in seconds.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"state"}),
 		Skew:        gauge("gating_clock_ahead_seconds", "Lower bound of how far the controller's clock is ahead of the API server's, measured when a gate is about to open; negative while it is behind."),
-		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate: outside_window, disabled.", "reason"),
-		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed: expiry_imminent.", "reason"),
+		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate, by reason: outside_window, disabled.", "reason"),
+		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed, by reason: expiry_imminent.", "reason"),
 		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
 		passes:      counter("gating_passes_total", "Number of passes by outcome: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}

@@ -88,7 +88,7 @@ func newRoot(k *kube.Factory) *cobra.Command {
 	root.PersistentFlags().StringVar(&k.TimeZone, "timezone", "", "The time zone of times in arguments and outputs: a name of the IANA database, such as Europe/Oslo. Defaults to that of this machine.")
 	root.PersistentFlags().StringVar(&k.ZoneInfo, "zoneinfo", "", "A zip file or folder with compiled time zones to use instead of the built-in ones, such as /usr/share/zoneinfo. Defaults to the variable "+term.ZoneInfoVariable+".")
 	root.PersistentFlags().StringVar(&k.Color, "color", "auto", "Use colors: always, never, or auto, which means in a terminal unless NO_COLOR is set.")
-	root.PersistentFlags().StringSliceVar(&k.SuspendKinds, "suspend-kinds", nil, "The kinds that Gates hold besides the built-in ones, as in the flag of the controller. Defaults to those of the controllers, if you may list Deployments.")
+	root.PersistentFlags().StringSliceVar(&k.SuspendKinds, "suspend-kinds", nil, "The kinds that Gates hold in addition to the built-in ones, as in the flag of the controller. Defaults to those of the controllers, if you may list Deployments.")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if !slices.Contains([]string{"always", "never", "auto"}, k.Color) {
 			return fmt.Errorf("--color=%s: use always, never or auto", k.Color)

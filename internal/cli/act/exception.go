@@ -86,7 +86,7 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.closes, "close", false, "Close the Gate.")
 	flags.StringVar(&f.rest, "default", "", "closed or opened: the state outside of the periods, instead of the schedule of the Gate.")
 	flags.StringVar(&f.from, "from", "", "When the exception begins, such as 14:00 or \"monday 08:00\". Defaults to now.")
-	flags.StringVar(&f.until, "until", "", "When the exception ends, such as 16:00, which is the first one after --from. At most 90 days after --from.")
+	flags.StringVar(&f.until, "until", "", "When the exception ends, such as 16:00, which means its first occurrence after --from. At most 90 days after --from.")
 	flags.StringVar(&f.lasts, "for", "", "How long the exception is in force, instead of --until, such as 2h or 3d.")
 	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which the exception opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
 	flags.StringVar(&f.lead, "lead-time", "", "How long before a period of the exception the schedule does not switch to the opposite state, such as 1h.")

@@ -92,7 +92,7 @@ func (c *Cluster) GateAt(ctx context.Context, key client.ObjectKey) (*v1alpha1.G
 
 // AddScopeFlags adds the flags that select Gates.
 func AddScopeFlags(cmd *cobra.Command, sc *Scope) {
-	cmd.Flags().BoolVarP(&sc.All, "all-namespaces", "A", false, "The gates of all namespaces.")
+	cmd.Flags().BoolVarP(&sc.All, "all-namespaces", "A", false, "Select gates in all namespaces.")
 	cmd.Flags().StringVarP(&sc.Selector, "selector", "l", "", "Only gates with these labels, such as team=payments,tier!=test.")
 	cmd.Flags().StringVar(&sc.StatusSelector, "status-selector", "", "Only gates with this condition, such as ready=false or opened=true.")
 }

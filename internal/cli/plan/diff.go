@@ -58,7 +58,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
 	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
-	cmd.Flags().BoolVar(&f.prune, "prune", false, "Treat objects that no manifest has as deleted, in the namespaces of the manifests, as when Flux prunes them.")
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "Treat objects in the namespaces of the manifests as deleted if no manifest has them, as if Flux pruned them.")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "With --prune: only objects with these labels, such as kustomize.toolkit.fluxcd.io/name=gates.")
 	f.Output = term.NewFormats(cmd, "")
 	return cmd

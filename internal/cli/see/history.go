@@ -49,9 +49,9 @@ A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promoti
   kubectl gate history source/apps`,
 	}
 	kube.AddScopeFlags(cmd, &sc)
-	cmd.Flags().StringVar(&since, "since", "", "Only what happened since then, such as 12h, 30d, yesterday, \"2026-12-24 08:00\" or a time in RFC 3339.")
+	cmd.Flags().StringVar(&since, "since", "", "Print only entries since this time, such as 12h, 30d, yesterday, \"2026-12-24 08:00\" or a time in RFC 3339.")
 	out := term.NewOutput(cmd)
-	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, csv, json, yaml or another one of kubectl."
+	cmd.Flags().Lookup("output").Usage = "The format: a table if empty, csv, json, yaml or any other format of kubectl."
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		sc.Names = args
 		now, err := k.Now()

@@ -53,10 +53,10 @@ RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kube
 			return nil
 		},
 	}
-	cmd.Flags().BoolVarP(&f.namespaces, "all-namespaces", "A", false, "Of all namespaces.")
-	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "Of objects that have these labels, such as team=payments,tier!=test.")
-	cmd.Flags().BoolVar(&f.all, "all", false, "Also held objects for which nothing new waits.")
-	cmd.Flags().BoolVar(&f.diff, "diff", false, "Also what each Kustomization would change in the cluster.")
+	cmd.Flags().BoolVarP(&f.namespaces, "all-namespaces", "A", false, "List objects in all namespaces.")
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "List only objects with these labels, such as team=payments,tier!=test.")
+	cmd.Flags().BoolVar(&f.all, "all", false, "Also list held objects without a waiting change.")
+	cmd.Flags().BoolVar(&f.diff, "diff", false, "Also print what each Kustomization would change in the cluster.")
 	cmd.Flags().StringVar(&f.sourceAddress, "source-address", "", "With --diff: the address of source-controller, such as http://localhost:8080. Defaults to the proxy of the API server.")
 	f.Output = term.NewOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runPending(k, cmd, f) }

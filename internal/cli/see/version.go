@@ -45,7 +45,7 @@ the controllers is missing.`,
   kubectl gate version --client`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().BoolVar(&only, "client", false, "Only the version of this plugin, without a cluster.")
+	cmd.Flags().BoolVar(&only, "client", false, "Print only the version of this plugin, without connecting to a cluster.")
 	out := term.NewOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		v := Versions{Client: clientVersion{version.Release(), tz.Version()}, Controllers: []check.Controller{}}
