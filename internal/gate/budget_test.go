@@ -119,7 +119,7 @@ func TestExceptionsOverLimitAreBroken(t *testing.T) {
 		}
 	}
 	last := all[n-1]
-	if d := gate.DecideException(last, g, all, noon); !strings.Contains(d.Message, "Exception is broken: 20 other exceptions of gate 'flux-system/production' have not ended") {
+	if d := gate.DecideException(last, g, all, noon); !strings.Contains(d.Message, "Exception exceeds the limit: 20 other exceptions of gate 'flux-system/production' have not ended") {
 		t.Error(d.Message)
 	}
 	if d := gate.DecideException(last, g, all, at(3)); d.Reason != v1alpha1.PendingReason || d.TooMany != "" {

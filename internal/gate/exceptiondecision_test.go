@@ -129,7 +129,7 @@ func TestDecisionsOnExceptions(t *testing.T) {
 	newerBroken, brokenClose := newer.DeepCopy(), newer.DeepCopy()
 	broken(newerBroken)
 	all(broken, closesIn(midday))(brokenClose)
-	lets := "Exception 'newer' of gate 'flux-system/production' is newer and broken: from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z this exception closes the gate, but does not open it"
+	lets := "Exception 'newer' of gate 'flux-system/production' is newer, but is invalid or exceeds the limit: from 2026-11-23T11:30:00Z until 2026-11-23T12:30:00Z, this exception closes the gate, but does not open it"
 	active := "Exception applies to gate 'flux-system/production' until 2026-11-23T13:00:00Z"
 	const pending, inForce, over = "Pending", "Active", "Expired"
 	for name, tc := range map[string]struct {
