@@ -313,7 +313,8 @@ type TargetCounts struct {
 	WouldHold int64 `json:"wouldHold,omitempty"`
 
 	// suspendedByOthers is the number of objects that a user, Git or another
-	// controller has suspended. The Gate neither holds nor resumes them.
+	// controller has suspended. The Gate neither holds nor resumes them. They are
+	// counted only while the Gate is closed.
 	SuspendedByOthers int64 `json:"suspendedByOthers"`
 
 	// exempt is the number of objects that are not held although the Gate is
