@@ -227,7 +227,7 @@ func TestOnlyControllerWritesExceptionStatus(t *testing.T) {
 	const by = `"approvals":[{"approvedBy":"alice","recordedAt":"2026-11-21T16:41:57Z","generation":1}]`
 	for _, p := range []*person{stan, w.clusterAdmin()} {
 		w.refused(p, "user "+p.Name+" may not write the status of gate exception "+w.Namespace+
-			"/hotfix: it remembers approvals, so that only the gating-controller writes it", status(by))
+			"/hotfix: it records approvals, so only the gating-controller may write it", status(by))
 	}
 	otto := w.as("otto", viewer, editor, opener, exceptionEditor, exceptionApprover)
 	w.refused(otto, `User "otto" cannot`, status(by))

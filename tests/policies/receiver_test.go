@@ -230,7 +230,7 @@ func TestOnlyControllerWritesReceiverStatus(t *testing.T) {
 	file := strings.Replace(receiverFile("ci", ""), `"spec"`, forged[:len(forged)-1]+`,"spec"`, 1)
 	write := "patch gatereceiver ci --subresource=status --type=merge -p {" + forged
 	for _, p := range []*person{stan, clara} {
-		cause := "user " + p.Name + " may not write the status of gate receiver " + w.Namespace + "/ci: it says where webhooks go, so that only the gating-controller writes it"
+		cause := "user " + p.Name + " may not write the status of gate receiver " + w.Namespace + "/ci: it has the path of its webhooks, so only the gating-controller may write it"
 		w.refused(p, cause, write)
 		w.refused(p, cause, "replace -f "+file+status)
 		w.refused(p, cause, `apply --server-side --force-conflicts --field-manager=gating-controller -f {"apiVersion":"gating.toolkit.fluxcd.io/v1alpha1","kind":"GateReceiver","metadata":{"name":"ci"},`+forged+status)

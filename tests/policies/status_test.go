@@ -100,7 +100,7 @@ func TestCalendarEditorCannotWriteStatus(t *testing.T) {
 	write := `patch calendarfeed all --subresource=status --type=merge -p {"status":{"calendarPath":"/calendar/of-mallory.ics"}}`
 	w.refused(cora, "cannot", write)
 	w.refused(vic, "cannot", write)
-	w.refused(w.clusterAdmin(), "may not write the status of calendar feed "+w.Namespace+"/all: it says to what people subscribe", write)
+	w.refused(w.clusterAdmin(), "may not write the status of calendar feed "+w.Namespace+"/all: it has the path of its calendar", write)
 	w.refused(vic, `cannot list resource "calendarfeeds"`, "get calendarfeeds") // the path of a calendar suffices to read it
 	obj := &v1alpha1.CalendarFeed{}
 	w.Must(cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "all"}, obj))
