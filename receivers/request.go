@@ -22,7 +22,8 @@ import (
 var (
 	// errNoGate is returned for a Gate that does not exist or is being deleted.
 	errNoGate = errors.New(msgNoGate)
-	// errUnavailable is returned if the API server has not accepted the request in time.
+	// errUnavailable is returned if the request cannot be written now and the sender should retry: after a timeout, if the clocks differ, or
+	// if the Gate is suspended.
 	errUnavailable = errors.New(msgUnavailable)
 )
 

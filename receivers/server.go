@@ -26,7 +26,7 @@ func newServer(handler http.Handler, p bodyRate) *http.Server {
 		Handler:           p.keep(handler),
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// The server would only log connections of unverified senders.
+		// Discard the errors of connections, because unverified senders could fill the log with them.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

@@ -167,7 +167,7 @@ func (m manifests) added(addOn string, base []object) (c change, added []object,
 			added = append(added, o)
 		case bytes.Equal(base[i].raw, o.raw):
 		case o.Kind != "Deployment":
-			return c, nil, fmt.Errorf("config/%s changes %s, which the chart cannot", addOn, o.key())
+			return c, nil, fmt.Errorf("config/%s changes %s, but the chart can only change the Deployment", addOn, o.key())
 		default:
 			if c, err = changeOf(base[i].raw, o.raw); err != nil {
 				return c, nil, fmt.Errorf("config/%s: %w", addOn, err)
@@ -176,7 +176,7 @@ func (m manifests) added(addOn string, base []object) (c change, added []object,
 	}
 	for _, b := range base {
 		if !slices.ContainsFunc(with, func(o object) bool { return o.key() == b.key() }) {
-			return c, nil, fmt.Errorf("config/%s removes %s, which the chart cannot", addOn, b.key())
+			return c, nil, fmt.Errorf("config/%s removes %s, but the chart cannot remove objects", addOn, b.key())
 		}
 	}
 	return c, added, nil
@@ -197,7 +197,7 @@ func changeOf(before, after []byte) (c change, err error) {
 		was, _ := oldController[field].([]any)
 		is, _ := controller[field].([]any)
 		if len(is) < len(was) || !reflect.DeepEqual(is[:len(was)], was) {
-			return c, fmt.Errorf("it changes %s of the controller, to which the chart can only add: %v, not %v", field, is, was)
+			return c, fmt.Errorf("it changes %s of the controller, but the chart can only append to them: got %v, want %v first", field, is, was)
 		}
 		*list = is[len(was):]
 		oldController[field] = is
@@ -211,7 +211,7 @@ func changeOf(before, after []byte) (c change, err error) {
 		oldPod["topologySpreadConstraints"] = constraints
 	}
 	if !reflect.DeepEqual(from, to) {
-		return c, fmt.Errorf("it changes more of the Deployment than the chart can: %v, not %v", to, from)
+		return c, fmt.Errorf("it changes fields of the Deployment that the chart cannot set: got %v, want %v", to, from)
 	}
 	return c, nil
 }

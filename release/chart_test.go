@@ -198,10 +198,10 @@ func TestUnsupportedAddOnIsError(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ pod, args, want string }{
 		"adds a flag":        {"", "a, b, c", ""},
-		"changes the Pod":    {"hostNetwork: true, ", "a, b", "more of the Deployment than the chart can"},
-		"replaces a flag":    {"", "a, c", "to which the chart can only add"},
-		"removes a flag":     {"", "a", "to which the chart can only add"},
-		"a flag comes first": {"", "c, a, b", "to which the chart can only add"},
+		"changes the Pod":    {"hostNetwork: true, ", "a, b", "fields of the Deployment that the chart cannot set"},
+		"replaces a flag":    {"", "a, c", "but the chart can only append"},
+		"removes a flag":     {"", "a", "but the chart can only append"},
+		"a flag comes first": {"", "c, a, b", "but the chart can only append"},
 	} {
 		if _, err := changeOf(deployment("", "a, b"), deployment(tc.pod, tc.args)); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)

@@ -36,7 +36,7 @@ type built struct {
 // image is an image for all platforms, with its attached artifacts.
 type image struct {
 	index v1.ImageIndex
-	// boms are the bills of materials, whose subject is the image of a platform.
+	// boms has one bill of materials per platform. Its OCI subject is the image of that platform.
 	boms []v1.Image
 }
 

@@ -183,8 +183,8 @@ const (
 	// Also the reason of an event on the Gate, which replaces the events on many
 	// targets.
 	WouldHoldReason = "WouldHold"
-	// HeldAgainReason means that a user resumed a held target, and that the
-	// controller holds it again.
+	// HeldAgainReason means that a user or another client resumed a held target,
+	// and that the controller holds it again.
 	HeldAgainReason = "HeldAgain"
 )
 

@@ -30,9 +30,9 @@ const (
 	// MaxTTLAfterExpired is the maximum of spec.ttlAfterExpired, ten years.
 	MaxTTLAfterExpired = 87600 * time.Hour
 
-	// GateLabel is on a GateException. It is the name of its Gate. It is missing
-	// if the name has more than 63 characters, the maximum length of a label
-	// value.
+	// GateLabel is on a GateException. Its value is the name of the Gate. The
+	// label is missing if the name has more than 63 characters, the maximum length
+	// of a label value.
 	GateLabel = api.Group + "/gate"
 
 	// ExpiredLabel is on a GateException that has ended according to its current

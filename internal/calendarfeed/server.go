@@ -29,7 +29,7 @@ func newServer(handler http.Handler) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// The server would log only connections of unauthenticated clients.
+		// Discard the errors of connections, because unauthenticated clients could fill the log with them.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 }

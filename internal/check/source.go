@@ -23,7 +23,7 @@ func OwnSource(gates []v1alpha1.Gate, known applier.Objects, installs []applier.
 		g := &gates[i]
 		own := known.Governed(g, applier.Appliers(g.Labels), scope)
 		for _, r := range own {
-			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, no change of it in Git arrives, not even one that opens it", r), "apply it from another source, or remove " + r.String() + " from its targets"})
+			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds its own source %s: while it is closed, changes to it in Git are not applied, not even one that opens it", r), "apply it from another source, or remove " + r.String() + " from its targets"})
 		}
 		for _, r := range known.Governed(g, installs, scope) {
 			findings = append(findings, Finding{Error, gateName(g), fmt.Sprintf("it holds %s, which installs the controller: while it is closed, the controller cannot be fixed from Git", r), "remove " + r.String() + " from its targets"})

@@ -94,7 +94,7 @@ type Explanation struct {
 	Notes   []string `json:"notes,omitempty"`
 	// Gates are the Gates that govern the object or are named in its annotations, sorted by name.
 	Gates []Gate `json:"gates"`
-	// Owners are the other field managers that own fields that hold the object, for example spec.suspend.
+	// Owners are the other managers of the fields that are used to hold the object, for example spec.suspend.
 	Owners []Owner `json:"owners,omitempty"`
 	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its
 	// Gates are open.
@@ -106,7 +106,7 @@ type Explanation struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 }
 
-// Owner is a field manager that owns a field that holds an object.
+// Owner is a manager of a field that is used to hold an object.
 type Owner struct {
 	Manager string `json:"manager"`
 	// At is when the manager last wrote. It is missing if unknown.

@@ -160,7 +160,7 @@ func (p *Plan) Now(now time.Time) Decision {
 	return p.at(now.Unix(), true, nil).decision()
 }
 
-// decision returns the decision at the moment without Next.
+// decision returns the decision for m. It does not set Next.
 func (m moment) decision() Decision {
 	event, until := m.event()
 	return Decision{State: m.state, Reason: m.reason, By: m.by, Event: event, Until: instant(min(m.until, until))}

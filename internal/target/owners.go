@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Owner is the manager of a field that holds an object.
+// Owner is a manager of a field that is used to hold an object.
 type Owner struct {
 	Manager string
 	// At is when the manager last wrote, zero if unknown.
 	At time.Time
 }
 
-// OtherOwners returns the managers other than ours that own a field that holds an object, sorted and without duplicates.
+// OtherOwners returns the other managers of the fields that are used to hold an object, sorted and without duplicates.
 func OtherOwners(obj *unstructured.Unstructured, us Identity) []Owner {
 	var owners []Owner
 	adapter := Of(obj)

@@ -202,7 +202,7 @@ func TestAttacksOnRevision(t *testing.T) {
 		{"alice", "may not change annotations other than those of approvals", []string{"annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation + "=none"}},
 		{"alice", "may not change labels", []string{"label", "gtsrc", "apps", "a=b"}},
 		{"alice", "may not change ownerReferences", merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`)},
-		{"clara", "only the gating-controller writes it", append(merge(`{"status":{"round":7}}`), "--subresource=status")},
+		{"clara", "only the gating-controller may write it", append(merge(`{"status":{"round":7}}`), "--subresource=status")},
 	} {
 		w.refused(people[a.who], a.because, a.args...)
 	}

@@ -126,7 +126,7 @@ func TestPassOfTargetHeldByManyGates(t *testing.T) {
 	w.heldApp(names...)
 	rita := w.as("rita", opener)
 	w.mayOn("rita", "patch get", apps)
-	w.refused(rita, "it is held by more than 8 gates, so it needs the verb open on all gates", "annotate", "kustomization", "app", passAt+"="+nowNano())
+	w.refused(rita, "more than 8 gates hold it, so it needs the verb open on all gates", "annotate", "kustomization", "app", passAt+"="+nowNano())
 	defer w.bind("rita", true, "open", nil, "gates.gating.toolkit.fluxcd.io")()
 	w.until("rita may open all gates", func() (bool, any) {
 		out, err := rita.kubectl(w.Context(), w.Namespace, "annotate --overwrite kustomization app "+passAt+"=NOW")

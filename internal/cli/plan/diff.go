@@ -54,7 +54,7 @@ The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an
   kubectl gate diff --old ../main/clusters/production -f clusters/production`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runDiff(cmd.Context(), k, f, args) },
 	}
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, - for standard input. Can be repeated; further ones can follow as arguments.")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "A file or folder with manifests, or - for standard input. Can be repeated; more files can be given as arguments.")
 	cmd.Flags().StringArrayVar(&f.old, "old", nil, "A file or folder with the manifests before the change, instead of the cluster. Can be repeated.")
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant that is compared, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
