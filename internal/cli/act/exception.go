@@ -30,7 +30,7 @@ import (
 type exceptionFlags struct {
 	rest, from, until, lasts, reason, name string
 	lead, ttl                              string
-	periods                                []string
+	periods, only                          []string
 	opens, closes, apply                   bool
 	dryRun                                 string
 	// zone is the time zone of periods. Empty means the time zone of the Gate.
@@ -49,6 +49,8 @@ The exception opens the Gate (openPeriods), or closes it with --close (closePeri
 --default closed or opened is the state outside of the periods, instead of the schedule of the Gate. With --default opened, --period closes the Gate
 unless you add --open.
 
+--only limits the exception to some targets of the Gate, and the state of the Gate does not change. Use * as NAME for all targets of a kind.
+
 --from and --until are in your time zone. The times of --period are in the zone of --timezone, or else in that of the Gate, and the exception gets that
 zone as its timeZone. The command reads the Gate from the cluster, and warns if the exception has no effect or only a part of it. Without a cluster,
 there are no such warnings, and --period needs --timezone.
@@ -56,6 +58,9 @@ there are no such warnings, and --period needs --timezone.
 The exit code is 3 if the exception is created but has no effect on the Gate, such as in a close period with override: Deny.`,
 		Example: `  # A hotfix in a freeze
   kubectl gate exception production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
+
+  # For two targets only: all others stay held
+  kubectl gate exception production --only kustomization/apps --only kustomization/web --for 1h --reason "hotfix 1234" --apply
 
   # For Git: no deployments in the nights of the migration
   kubectl gate exception production --close --from 2027-03-01 --until 2027-03-08 --period "22:00-05:00" > migration.yaml
@@ -75,7 +80,7 @@ The exit code is 3 if the exception is created but has no effect on the Gate, su
 		if err != nil {
 			return err
 		}
-		return runException(cmd.Context(), k.Terminal, c, args[0], f, out, now)
+		return runException(cmd.Context(), k, c, args[0], f, out, now)
 	}
 	return cmd
 }
@@ -89,6 +94,7 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.until, "until", "", "When the exception ends, such as 16:00, which means its first occurrence after --from. At most 90 days after --from.")
 	flags.StringVar(&f.lasts, "for", "", "How long the exception is in force, instead of --until, such as 2h or 3d.")
 	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which the exception opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
+	flags.StringArrayVar(&f.only, "only", nil, "A target of the Gate as KIND/NAME, such as kustomization/apps, to which the exception is limited. Can be repeated, up to 16 times.")
 	flags.StringVar(&f.lead, "lead-time", "", "How long before a period of the exception the schedule does not switch to the opposite state, such as 1h.")
 	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes the exception, such as 30d. Omit it for Git.")
 	flags.StringVar(&f.reason, "reason", "", "The reason, for the annotation kubernetes.io/description.")
@@ -118,7 +124,8 @@ func (f *exceptionFlags) check() error {
 var ExceptionStates = []string{string(v1alpha1.StateClosed), string(v1alpha1.StateOpened)}
 
 // runException prints an exception, or creates it with --apply. With --apply and --output, it does both.
-func runException(ctx context.Context, t *term.Terminal, c *kube.Cluster, name string, f *exceptionFlags, out *term.Output, now time.Time) error {
+func runException(ctx context.Context, k *kube.Factory, c *kube.Cluster, name string, f *exceptionFlags, out *term.Output, now time.Time) error {
+	t := k.Terminal
 	_, key, err := kube.ParseName(name, c.Namespace, kube.GateKind)
 	if err != nil {
 		return err
@@ -144,6 +151,9 @@ func runException(ctx context.Context, t *term.Terminal, c *kube.Cluster, name s
 	creates, inVain := f.apply && f.dryRun != "server", ""
 	if g != nil {
 		if inVain, err = checkEffect(ctx, t, c, g, e, now); err != nil {
+			return err
+		}
+		if err := checkTargets(ctx, k, c, g, e); err != nil {
 			return err
 		}
 		if inVain != "" && !creates {
@@ -256,6 +266,9 @@ func (f *exceptionFlags) exception(key client.ObjectKey, g *v1alpha1.Gate, now t
 			GateRef: v1alpha1.GateReference{Name: key.Name}, Default: v1alpha1.State(f.rest),
 			ValidFrom: metav1.NewTime(from.UTC()), ValidUntil: metav1.NewTime(until.UTC()),
 		},
+	}
+	if e.Spec.Targets, err = kube.ParseTargets(f.only); err != nil {
+		return nil, err
 	}
 	if f.reason != "" {
 		e.Annotations = map[string]string{descriptionAnnotation: f.reason}

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/describe"
 	"github.com/fluxcd/gating-controller/internal/cli/kube"
 	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/schedule"
@@ -30,7 +32,9 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	if g.Spec.Suspend {
 		doubts = append(doubts, "the gate is suspended, and no exception changes that")
 	}
-	e = e.DeepCopy()
+	if e = e.DeepCopy(); e.HasTargets() { // the same effect, but only on some targets
+		e.Spec.Targets, others = nil, nil
+	}
 	e.CreationTimestamp = preview.NotCreated
 	wanted, ok := uniformState(e)
 	intervals, errs := gate.NewSnapshot(preview.WithoutApprovals(g), w.calendars, append(slices.Clone(others), e)...).Intervals(schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time)
@@ -126,4 +130,33 @@ type plannedException struct {
 func (w plannedException) validateLead(now time.Time) error {
 	refused := gate.NewSnapshot(preview.WithoutApprovals(w.gate), w.calendars, append(slices.Clone(w.others), w.exception)...).RefusedLeads(now)
 	return refused[w.exception.Name].ToAggregate()
+}
+
+// checkTargets returns an error if a target of an exception does not exist or is not governed by the Gate, because the exception would have
+// no effect on it.
+func checkTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException) error {
+	if !e.HasTargets() {
+		return nil
+	}
+	objects, err := k.Objects(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, ref := range e.Spec.Targets {
+		mapping, err := objects.Find(ref.Kind)
+		if err != nil {
+			return err
+		}
+		if ref.Name == v1alpha1.AnyName {
+			continue
+		}
+		obj, err := objects.Get(ctx, mapping, cmp.Or(ref.Namespace, g.Namespace), ref.Name)
+		if err != nil {
+			return err
+		}
+		if !c.VerdictScope(ctx).Governs(g, obj) {
+			return fmt.Errorf("%s is not a target of gate %s/%s", explain.RefOf(obj), g.Namespace, g.Name)
+		}
+	}
+	return nil
 }

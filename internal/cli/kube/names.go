@@ -119,3 +119,20 @@ func ParseObjectName(args []string) (kind, namespace, name string, err error) {
 	}
 	return kind, namespace, name, nil
 }
+
+// ParseTargets parses KIND/NAME or KIND/NAMESPACE/NAME for kinds that Gates can hold. The name can be * for all objects of the kind.
+func ParseTargets(args []string) (refs []v1alpha1.TargetReference, err error) {
+	for _, arg := range args {
+		kind, namespace, name, err := ParseObjectName([]string{arg})
+		if err != nil {
+			return nil, err
+		}
+		names, lower := KindNames(), strings.ToLower(kind)
+		i := slices.IndexFunc(names, func(name string) bool { return lower == strings.ToLower(name) || lower == strings.ToLower(name)+"s" })
+		if i < 0 {
+			return nil, unsupportedKind(kind, nearest(lower, names), names)
+		}
+		refs = append(refs, v1alpha1.TargetReference{Kind: names[i], Namespace: namespace, Name: name})
+	}
+	return refs, nil
+}
