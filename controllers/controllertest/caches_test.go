@@ -1,4 +1,4 @@
-package controllers_test
+package controllertest_test
 
 import (
 	"reflect"
@@ -9,7 +9,6 @@ import (
 	"github.com/fluxcd/gating-controller/controllers"
 	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/controllers/events"
-	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -75,22 +74,5 @@ func TestCachesOfReconcilersAreRegistered(t *testing.T) {
 				t.Errorf("a cache of %T is registered that it does not use", tc.reconciler)
 			}
 		}
-	}
-}
-
-// The other tests find caches with holding, so that they also find caches that are added later.
-func TestHoldIsFoundForAllKinds(t *testing.T) {
-	t.Parallel()
-	m := &gatecontroller.State{}
-	type inner struct{ state *gatecontroller.State }
-	type part struct{ inner inner }
-	var found []string
-	holding(reflect.ValueOf(&part{inner{m}}), "part", reflect.TypeFor[ownwrites.Cache](), func(name string, address uintptr) {
-		if found = append(found, name); address != reflect.ValueOf(m).Pointer() {
-			t.Errorf("%s has another address", name)
-		}
-	})
-	if !slices.Equal(found, []string{"part.inner.state"}) {
-		t.Errorf("found %q", found)
 	}
 }

@@ -175,6 +175,27 @@ func TestMessageNamesCurrentEvent(t *testing.T) {
 	}
 }
 
+// Calendars are expanded only some time ahead, so their Gates are decided again each day, with or without dependencies.
+func TestGateWithCalendarIsRecheckedDaily(t *testing.T) {
+	for name, dependencies := range map[string][]v1alpha1.DependencyStatus{"alone": nil, "with a dependency": dependency(true)} {
+		g := opened(closePeriods(closing(file("days"), "")))
+		if dependencies != nil {
+			g = following(g)
+		}
+		for after, known := range map[time.Duration]bool{0: false, 24 * time.Hour: true} {
+			at := noon.Add(after)
+			day := at.Truncate(24 * time.Hour)
+			calendars := timetable.ReadCalendars(g, day, day, func(string, string) (*timetable.Files, error) {
+				return &timetable.Files{Data: map[string]string{"no.ics": ics("UID:1 DTSTART;VALUE=DATE:20281124")}}, nil
+			})
+			r := gate.NewSnapshot(g, calendars).Resolve(gate.Observed{Dependencies: dependencies}, at)
+			if (r.Next != nil) != known || !slices.ContainsFunc(r.Rechecks, at.Add(24*time.Hour).Equal) {
+				t.Errorf("%s, after %s: next %v, rechecks %v", name, after, r.Next, r.Rechecks)
+			}
+		}
+	}
+}
+
 func TestExceptionPeriodsAreNoCalendars(t *testing.T) {
 	e := exception(opensIn(file("days")))
 	errs := timetable.ValidateException(e)
