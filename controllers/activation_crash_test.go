@@ -36,36 +36,6 @@ func renewed(t *testing.T) (w *world, g *v1alpha1.Gate, first, second map[string
 	return w, g, first, second
 }
 
-func TestCrashAfterAnyWriteOfActivationIsRepaired(t *testing.T) {
-	t.Parallel()
-	for n := range enough {
-		w, g, first, second := renewed(t)
-		w.Writes.Before = crashing(n)
-		_, err := w.Try(g)
-		w.Writes.Reset()
-		switch live := w.secret("web-tls").Data; string(live["tls.crt"]) {
-		case string(first["tls.crt"]):
-			w.has("web-tls", first)
-		default:
-			w.has("web-tls", second)
-			w.has("web-tls-previous", first)
-		}
-		for range 2 {
-			w.Reconcile(g)
-			w.has("web-tls", second)
-			w.has("web-tls-previous", first)
-			w.expectActivated(g, "True Activated: ")
-		}
-		if t.Failed() {
-			t.Fatalf("after a crash at write %d: %v", n, err)
-		}
-		if err == nil && n > 2 {
-			return // all writes were made
-		}
-	}
-	t.Errorf("more than %d writes", enough)
-}
-
 // An activation never overwrites a value of the live Secret that it has not read, and never undoes a later activation. It is not repeated
 // if a response is lost.
 func TestConcurrentWritesToSecretsOfActivation(t *testing.T) {

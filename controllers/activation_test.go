@@ -12,9 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -105,6 +103,48 @@ func TestCertificateIsActivatedWhenGateOpens(t *testing.T) {
 	equal(t, w.Writes.Take("Secret"), []string{"patch Secret/web-tls-previous", "patch Secret/web-tls"})
 	w.Reconcile(g)
 	equal(t, w.Writes.Take(""), []string(nil))
+
+	// After a rollback, the certificate stays as it is until the next issuance.
+	w.rollBack()
+	for _, at := range []time.Duration{hours(2), hours(3), 100 * day} {
+		w.In(at)
+		w.Reconcile(g)
+		w.has("web-tls", second)
+		w.has("web-tls-previous", second)
+	}
+	w.expectActivated(g, "False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays unchanged until the next issuance. The certificate in use expires at 2027-03-23T12:00:00Z.")
+
+	// The next one waits for another Gate, but not beyond the margin.
+	fourth := w.keyPair(-time.Hour, 180*day)
+	w.stage(web, fourth)
+	other := w.Gate("approval", v1alpha1.GateSpec{
+		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: 1000 * day}, Targets: []v1alpha1.TargetReference{certificateRef("web")},
+	})
+	const late = 119 * day
+	if got, want := w.Reconcile(other).RequeueAfter, late-100*day; got != want {
+		t.Errorf("requeue after %s, want %s", got, want)
+	}
+	w.has("web-tls", second)
+	if got, want := w.activated(web), " waits for gate '"+key(other)+"'. The certificate in use expires at 2027-03-23T12:00:00Z. It is replaced at 2027-03-22T12:00:00Z at the latest."; !strings.HasSuffix(got, want) {
+		t.Errorf("condition %q, want %q", got, want)
+	}
+	w.Writes.Take("")
+	for range 2 { // both write the same conditions
+		w.Reconcile(other)
+		w.Reconcile(g)
+	}
+	equal(t, w.Writes.Take("Certificate"), []string(nil))
+	w.In(late - time.Second)
+	w.Reconcile(other)
+	w.has("web-tls", second)
+	w.Events.Take("")
+	w.In(late)
+	w.Reconcile(other)
+	w.has("web-tls", fourth)
+	w.has("web-tls-previous", second)
+	if events := w.Events.Take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(other)+"' is closed") {
+		t.Errorf("events %q", events)
+	}
 }
 
 func anyStrings(values map[string]string) map[string]any {
@@ -113,63 +153,6 @@ func anyStrings(values map[string]string) map[string]any {
 		all[key] = value
 	}
 	return all
-}
-
-func TestCertificateWaitsForAllGatesOrMargin(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web := w.activating("web")
-	first, second := w.keyPair(0, 30*day), w.keyPair(0, 60*day)
-	w.stage(web, first)
-	g := w.activationGate(0)
-	w.Edit(g, func() { g.Spec.Certificates = &v1alpha1.CertificatePolicy{SafetyMargin: duration(hours(48))} })
-	other := w.ClosedGate("approval", certificateRef("web"))
-	w.Reconcile(other)
-	w.Reconcile(g)
-	w.has("web-tls", nil)
-	w.Writes.Take("")
-	for range 2 { // both write the same conditions
-		w.Reconcile(other)
-		w.Reconcile(g)
-	}
-	equal(t, w.Writes.Take("Certificate"), []string(nil))
-	if got := w.activated(web); !strings.HasPrefix(got, "False GateClosed: ") || !strings.HasSuffix(got, " waits for gate '"+key(other)+"'.") {
-		t.Errorf("condition %q", got)
-	}
-	w.Open(other, start)
-	w.Reconcile(other)
-	w.has("web-tls", first)
-	w.Edit(other, func() { other.Spec.Targets = nil })
-	w.Reconcile(other)
-
-	w.Close(g, w.In(hours(1)))
-	w.Reconcile(g)
-	w.expectActivated(g, "True Activated: ")
-	w.stage(web, second)
-	w.In(hours(2))
-	early := 28 * day
-	if got, want := w.Reconcile(g).RequeueAfter, early-hours(2); got != want {
-		t.Errorf("requeue after %s, want %s", got, want)
-	}
-	w.has("web-tls", first)
-	if got, want := w.activated(web), "It is replaced at "+start.Add(early).Format(time.RFC3339)+" at the latest."; !strings.HasSuffix(got, want) {
-		t.Errorf("condition %q, want %q", got, want)
-	}
-	w.In(early - time.Second)
-	w.Reconcile(g)
-	w.has("web-tls", first)
-	w.Edit(g, func() { g.Spec.Certificates.Strict = true })
-	w.In(early)
-	w.Reconcile(g)
-	w.has("web-tls", first)
-	w.Events.Take("")
-	w.Edit(g, func() { g.Spec.Certificates.Strict = false })
-	w.Reconcile(g)
-	w.has("web-tls", second)
-	w.has("web-tls-previous", first)
-	if events := w.Events.Take("Activated"); len(events) != 1 || !strings.Contains(events[0], "although gate '"+key(g)+"' is closed") {
-		t.Errorf("events %q", events)
-	}
 }
 
 // An activation cannot be undone, so a Gate that is about to close prevents all further activations, unless it is deleted.
@@ -229,57 +212,4 @@ func (w *world) rollBack() {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("%s: %s", err, out)
 	}
-}
-
-func TestRollbackStaysUntilNextIssuance(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web := w.activating("web")
-	first, second, third := w.keyPair(0, 30*day), w.keyPair(0, 60*day, "key.der"), w.keyPair(0, 90*day)
-	g := w.activationGate(0)
-	for _, data := range []map[string][]byte{first, second} {
-		w.stage(web, data)
-		w.Reconcile(g)
-	}
-	w.rollBack()
-	for _, at := range []time.Duration{0, hours(1), 29 * day, 31 * day} {
-		w.In(at)
-		w.Reconcile(g)
-		w.has("web-tls", first)
-		w.has("web-tls-previous", first)
-	}
-	w.expectActivated(g, "False RolledBack: A user has changed Secret 'web-tls' since the certificate was activated. It stays unchanged until the next issuance. The certificate in use expires at 2026-12-23T12:00:00Z.")
-	w.stage(web, third)
-	w.Reconcile(g)
-	w.has("web-tls", third)
-	w.has("web-tls-previous", first)
-	w.expectActivated(g, "True Activated: ")
-}
-
-// With the annotation, a Gate governs when a certificate is activated. Without it, the Gate governs when it is renewed.
-func TestAnnotationSelectsTargets(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	web := w.certificate("web", map[string]any{"secretName": "web-staged"})
-	g := w.ClosedGate("go-live", certificateRef("web"))
-	w.Reconcile(g)
-	w.expectRenewal(web, atMargin, key(g), isDeferred...)
-	w.stage(web, w.keyPair(-30*day, 60*day))
-	annotate := func(value string) {
-		w.Must(cluster.Client.Patch(w.Context(), &web.Unstructured, client.RawPatch(types.MergePatchType,
-			[]byte(`{"metadata":{"annotations":{"`+v1alpha1.ActivateIntoAnnotation+`":`+value+`}}}`))))
-		for range 2 {
-			w.Reconcile(g)
-		}
-	}
-	annotate(`"web-tls"`)
-	w.expectRenewal(web, "", "", "Activated=False GateClosed")
-	annotate(`null`)
-	w.expectRenewal(web, atMargin, key(g), isDeferred...)
-	w.has("web-tls", nil)
-
-	w.Open(g, w.FakeClock.Now())
-	w.Reconcile(g)
-	annotate(`"web-tls"`)
-	w.expectRenewal(web, "", "", "Activated=True Activated", "Approved=True GateOpened")
 }

@@ -1,44 +1,32 @@
 package controllers_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	gatecontroller "github.com/fluxcd/gating-controller/controllers/gate"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
-
-// twoApprovals creates a closed Gate that requires two approvals, and an exception by alice that opens it for an hour.
-func (w *world) twoApprovals() (*v1alpha1.Gate, *v1alpha1.GateException) {
-	w.Helper()
-	g := w.ClosedGate("production", named("apps"))
-	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}} })
-	e := w.exception("hotfix", openingIt, 0, hour)
-	w.stamped(e, "alice", "")
-	w.reportOn(e)
-	w.Reconcile(g)
-	return g, e
-}
 
 // The Gate requires approvals after the exception has begun to apply. Each step continues with the state of the last one.
 func TestExceptionAppliesWhileApproved(t *testing.T) {
 	w := newWorld(t)
 	app := w.NewKustomization("apps", nil)
 	g := w.ClosedGate("production", named("apps"))
-	e := w.exception("hotfix", openingIt, 0, hour)
+	e := w.exception("hotfix", openingIt, 0, hour, func(e *v1alpha1.GateException) {
+		schedule := "0 2 1-7 * SUN"
+		e.Spec.OpenPeriods = append(e.Spec.OpenPeriods, v1alpha1.Period{Name: "patching", Schedule: &schedule, Duration: duration(hour)})
+	})
 	w.stamped(e, "alice", "")
 	w.reportOn(e)
+	if got := w.Events.Take("AmbiguousSchedule: "); len(got) != 2 || !strings.HasPrefix(got[0], "Warning GateException/hotfix AmbiguousSchedule: open period 'patching': '0 2 1-7 * SUN' starts on ") {
+		t.Errorf("events %q", got)
+	}
 	w.Reconcile(g)
 	w.ExpectUntouched(app)
 
@@ -101,7 +89,7 @@ func TestExceptionAppliesWhileApproved(t *testing.T) {
 	for _, event := range w.Events.Take("") {
 		reasons[strings.TrimSuffix(strings.Fields(event)[2], ":")]++
 	}
-	equal(t, reasons, map[string]int{v1alpha1.ExceptionInterruptedReason: 2, v1alpha1.ApprovalsVoidedReason: 6})
+	equal(t, reasons, map[string]int{v1alpha1.ExceptionInterruptedReason: 2, v1alpha1.ApprovalsVoidedReason: 6, v1alpha1.AmbiguousScheduleReason: 2})
 	if len(e.Status.Approvals) > 0 {
 		t.Errorf("approvals %+v", e.Status.Approvals)
 	}
@@ -128,10 +116,31 @@ func howTo(e *v1alpha1.GateException) string {
 		"approve.gate.fluxcd.io/requestedAt=$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ),generation=%[1]d,uid=%[4]s", e.Generation, e.Namespace, e.Name, e.UID)
 }
 
-func TestStaleCacheLosesNoApproval(t *testing.T) {
+func TestApprovalsCountOnlyIfStampedAndAreNotLost(t *testing.T) {
 	w := newWorld(t)
-	_, e := w.twoApprovals()
+	w.Unstamped = true
+	g := w.ClosedGate("production", named("apps"))
+	w.Edit(g, func() { g.Spec.Approvals = &v1alpha1.GateApprovals{Exceptions: &v1alpha1.ApprovalRule{Required: 2}} })
+	e := w.exception("hotfix", openingIt, 0, hour)
 	w.stamped(e, "alice", "1 bob\n1 carol")
+	for range 2 {
+		w.reportOn(e)
+	}
+	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
+	const refused = "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read"
+	if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), "; "+refused+"; "+howTo(e); !strings.HasSuffix(got, want) {
+		t.Errorf("\ngot  %q\nwant %q", got, want)
+	}
+	if got := w.Events.Take("ApprovalRefused: "); len(got) != 2 || !strings.Contains(got[0], "Exception is not approved: "+refused) {
+		t.Errorf("events %q, want %q", got, refused)
+	}
+	w.Reconcile(g)
+	if isOpened(g) {
+		t.Error(opened(g))
+	}
+
+	// The reconciler sees the approval by bob again, in a stale cache.
+	w.Unstamped = false
 	stale := e.DeepCopy()
 	w.reportOn(e)
 	w.stamped(e, "alice", "")
@@ -148,62 +157,4 @@ func TestStaleCacheLosesNoApproval(t *testing.T) {
 		t.Errorf("the status has %+v", e.Status.Approvals)
 	}
 	w.expectEvents()
-}
-
-// blind is a reader without permissions.
-type blind struct{ client.Reader }
-
-// Get implements client.Reader.
-func (blind) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "validatingadmissionpolicies"}, gatecontroller.ExceptionStamp, nil)
-}
-
-// unstamped is part of the message while the API server does not stamp approvers.
-const unstamped = "the approvals in its annotations do not count, because the policy gate-exception-stamp is missing or cannot be read"
-
-// refusedApproval checks the message about an approval that does not count, and that one event is emitted on the exception and one on
-// its Gate.
-func (w *world) refusedApproval(e *v1alpha1.GateException, g *v1alpha1.Gate, refused string) {
-	w.Helper()
-	w.Events.Take("")
-	for range 2 {
-		w.reportOn(e)
-	}
-	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
-	if got, want := conditions.GetMessage(e, v1alpha1.ActiveCondition), "; "+refused+"; "+howTo(e); !strings.HasSuffix(got, want) {
-		w.Errorf("\ngot  %q\nwant %q", got, want)
-	}
-	if got := w.Events.Take("ApprovalRefused: "); len(got) != 2 || !strings.Contains(got[0], "Exception is not approved: "+refused) {
-		w.Errorf("events %q, want %q", got, refused)
-	}
-	w.Reconcile(g)
-}
-
-func TestUnstampedApprovalsAreRefused(t *testing.T) {
-	w := newWorld(t)
-	w.Unstamped = true
-	app := w.NewKustomization("apps", nil)
-	g, e := w.twoApprovals()
-	w.stamped(e, "x", "1 bob\n1 carol")
-	w.reportOn(e)
-	w.saysException(e, "Active False WaitingApproval", "Ready True Succeeded")
-	if got := conditions.GetMessage(e, v1alpha1.ActiveCondition); !strings.HasSuffix(got, "; "+unstamped+"; "+howTo(e)) {
-		t.Errorf("the message is %q", got)
-	}
-	read := gate.FormatApproval(e, w.FakeClock.Now())
-	w.editException(e, func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(100 * hour) }) // while a user reads it
-	w.reportOn(e)
-	for value, cause := range map[string]string{
-		read: "generation 1 is not the current one",
-		gate.FormatApproval(e, w.FakeClock.Now()): "the API server has not stamped the approver",
-	} {
-		w.asks(e, value)
-		w.refusedApproval(e, g, fmt.Sprintf("the approval %q does not count: %s; %s", value, cause, unstamped))
-		w.ExpectHeld(app, g)
-	}
-	for what, reader := range map[string]client.Reader{"the API server has no policy": cluster.Client, "the controller may not read it": blind{}} {
-		if stamped, err := gatecontroller.StampedBy(reader, gatecontroller.ExceptionStamp)(w.Context()); err != nil || stamped {
-			t.Errorf("%s: stamped is %v, %v", what, stamped, err)
-		}
-	}
 }

@@ -54,12 +54,29 @@ func TestGateWithModeAuditOnlyCounts(t *testing.T) {
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5})
 	w.expectReady(g, "audit: 0 of 5 targets would be held, none is")
 
+	closes := func(at time.Duration) {
+		w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, w.In(at).Format(time.RFC3339Nano)+"/1h")
+		w.Reconcile(g)
+	}
+	// told checks that some targets have an event, and no others.
+	told := func(when, until string, names ...string) {
+		t.Helper()
+		var want []string
+		for _, name := range names {
+			want = append(want, fmt.Sprintf("Normal Kustomization/%s WouldHold: Would be held by gate '%s' until %s: closed on request. The gate has mode Audit and holds nothing.", name, key(g), until))
+		}
+		got := w.Events.Take("WouldHold")
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", when, got, want)
+		}
+	}
+	const until = "2026-11-23T14:00:00Z"
 	w.Writes.Take("")
-	w.Close(g, w.In(hours(1)))
-	w.Reconcile(g)
+	closes(hours(1))
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 5, WouldHold: 3, SuspendedByOthers: 1, Exempt: 1})
 	if opened := conditions.Get(g, v1alpha1.OpenedCondition); opened.Status != metav1.ConditionFalse || opened.Reason != v1alpha1.CloseRequestedReason {
-		t.Errorf("the Gate says %+v", opened)
+		t.Errorf("the condition is %+v", opened)
 	}
 	w.expectReady(g, "audit: 3 of 5 targets would be held, none is")
 	for _, write := range w.Writes.Take("") {
@@ -76,116 +93,45 @@ func TestGateWithModeAuditOnlyCounts(t *testing.T) {
 	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{
 		Gates: map[string]bool{key(g): false, key(other): true}, Targets: map[string][]string{"Kustomization/held": {key(other)}},
 	})
+	told("it closes", until, "free", "held", "naming")
 
+	// A resync, an edit of the spec and a restart emit no new event.
+	for _, edits := range []func(){
+		func() {},
+		func() { w.Edit(g, func() { g.Spec.Interval = *duration(time.Hour) }) },
+		w.restart,
+		func() {
+			w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
+			w.Must(w.Reconcilers().Handlers.EnqueueAll(w.Context(), g))
+			w.Must(w.ReconcileEnqueued()) // before the Gate has been reconciled
+		},
+	} {
+		edits()
+		w.Reconcile(g)
+	}
+	told("nothing changes", until)
+	w.Resume(foreign)
+	w.Reconcile(g)
+	told("a user resumes a target", until, "foreign")
+	w.Suspend(foreign)
+	w.Reconcile(g)
 	w.Resume(foreign)
 	late := w.NewKustomization("late", nil)
 	w.name(late, "audit")
 	w.Reconcile(g)
+	told("a target is new, and another one resumed again", until, "late")
 	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6, WouldHold: 5, Exempt: 1})
 	w.Open(other, w.FakeClock.Now())
 	w.Reconcile(other)
 	w.Expect(held, suspension{Approved: fmt.Sprintf("True GateOpened Released: gate '%s' is open, and gate '%s' has mode Audit.", key(other), key(g))})
 
-	w.Open(g, w.In(hours(2)))
-	w.Reconcile(g)
-	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6})
-}
-
-// A resync, an edit of the spec, a restart and the opening of the Gate emit no new event.
-func TestAuditEventIsEmittedOncePerTransition(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	foreign := w.NewKustomization("foreign", nil)
-	w.Suspend(foreign)
-	g := w.auditGate("audit", all())
-	w.Reconcile(g)
-	w.Events.Take("")
-
-	close := func(at time.Duration) {
-		w.Annotate(g, v1alpha1.CloseRequestedAtAnnotation, w.In(at).Format(time.RFC3339Nano)+"/1h")
-		w.Reconcile(g)
-	}
-	told := func(when string, want ...string) {
-		t.Helper()
-		if got := w.Events.Take("Kustomization/"); !slices.Equal(got, want) {
-			t.Errorf("%s: got  %q\nwant %q", when, got, want)
-		}
-	}
-	message := func(name, until string) string {
-		return fmt.Sprintf("Normal Kustomization/%s WouldHold: Would be held by gate '%s' until %s: closed on request. The gate has mode Audit and holds nothing.", name, key(g), until)
-	}
-	close(hours(1))
-	told("it closes", message("apps", "2026-11-23T14:00:00Z"))
-	w.Reconcile(g)
-	w.Edit(g, func() { g.Spec.Interval = *duration(time.Hour) })
-	w.Reconcile(g)
-	told("an edit and a look")
-	w.restart()
-	w.Reconcile(g)
-	told("a restart")
-	w.Edit(g, func() { g.Spec.Interval = *duration(2 * time.Hour) })
-	w.Must(w.Reconcilers().Handlers.EnqueueAll(w.Context(), g))
-	w.Must(w.ReconcileEnqueued()) // before the Gate has been reconciled
-	w.Reconcile(g)
-	told("an edit after a restart")
-	w.Resume(foreign)
-	w.Reconcile(g)
-	told("somebody resumes what he had suspended", message("foreign", "2026-11-23T14:00:00Z"))
-	w.Suspend(foreign)
-	w.Reconcile(g)
-	w.Resume(foreign)
-	w.Reconcile(g)
-	told("once more")
 	w.In(hours(2))
 	w.Reconcile(g)
-	told("it opens")
-	close(hours(3))
-	if got := w.Events.Take("Kustomization/"); len(got) != 2 || !slices.Contains(got, message("apps", "2026-11-23T16:00:00Z")) {
-		t.Errorf("it closes again: got %q", got)
-	}
-	w.ExpectUntouched(app)
-}
-
-func TestCrashDuringChangeOfModeIsRepaired(t *testing.T) {
-	for name, to := range map[string]v1alpha1.Mode{"to Enforce": v1alpha1.ModeEnforce, "to Audit": v1alpha1.ModeAudit} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for n := range enough {
-				w := locking(t)
-				app := w.NewKustomization("apps", nil)
-				from := v1alpha1.ModeEnforce
-				if to == from {
-					from = v1alpha1.ModeAudit
-				}
-				g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Mode: from, Targets: []v1alpha1.TargetReference{named("apps")}})
-				w.Reconcile(g)
-				w.mode(g, to)
-				w.Writes.Before = crashing(n)
-				_, err := w.Try(g)
-				if l := w.lock(w.Namespace); !w.Suspended(app) && len(l.Spec.Targets) > 0 && to == v1alpha1.ModeAudit {
-					t.Errorf("crash after %d writes: released before it was unlocked", n)
-				}
-				w.Writes.Reset()
-				w.restart()
-				w.Reconcile(g)
-				want := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): to == v1alpha1.ModeEnforce}}
-				if to == v1alpha1.ModeEnforce {
-					w.ExpectHeld(app, g)
-					equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, Held: 1})
-					want.Targets = map[string][]string{"Kustomization/apps": {key(g)}}
-				} else {
-					w.ExpectReleased(app, g)
-					equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 1, WouldHold: 1})
-				}
-				w.expectLock(w.Namespace, want)
-				if err == nil {
-					return // all writes were made
-				}
-			}
-			t.Errorf("more than %d writes", enough)
-		})
-	}
+	equal(t, g.Status.Targets.TargetCounts, v1alpha1.TargetCounts{Total: 6})
+	told("it opens", until)
+	closes(hours(3))
+	told("it closes again", "2026-11-23T16:00:00Z", "foreign", "free", "held", "late", "naming")
+	w.ExpectUntouched(free)
 }
 
 // auditThroughTheCaches is a case of TestThroughTheCaches.

@@ -1,163 +1,137 @@
 package controllers_test
 
 import (
-	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/ownwrites"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-func TestConflictIsRetried(t *testing.T) {
-	for _, at := range []string{"apply Kustomization", "patch-status Kustomization"} {
-		t.Run(at, func(t *testing.T) {
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
-			w.Writes.Before = once(at, conflict)
-			w.Reconcile(g)
-			w.ExpectHeld(app, g)
-			w.Open(g, start)
-			w.Writes.Before = once(at, conflict)
-			w.Reconcile(g)
-			w.ExpectReleased(app, g)
-			if len(g.Status.TargetFailures()) > 0 {
-				t.Errorf("failures %v", g.Status.TargetFailures())
-			}
-		})
-	}
-}
-
+// Failed writes of one target delay no transition of the others.
 func TestPersistentConflictIsReportedAndRetried(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
+	app, broken := w.NewKustomization("apps", nil), w.NewKustomization("broken", nil)
+	g := w.Gate("production", v1alpha1.GateSpec{
+		Default: "closed", OpenPeriods: []v1alpha1.Period{dated("soon", 10*time.Second, time.Hour)}, Targets: []v1alpha1.TargetReference{named("broken"), named("apps")},
+	})
 	w.Writes.Before = func(write string) error {
-		if write == "apply Kustomization/apps" {
+		if write == "apply Kustomization/broken" {
 			return conflict()
 		}
 		return nil
 	}
-	if _, err := w.Try(g); err == nil {
-		t.Error("no error")
+	for range 30 { // enough for the exponential backoff to reach its maximum
+		result, err := w.Try(g)
+		if err == nil || result.RequeueAfter <= 0 || result.RequeueAfter > 10*time.Second {
+			t.Fatalf("requeue after %s, the Gate opens in 10s: %v", result.RequeueAfter, err)
+		}
+		if n := len(w.Writes.Take("apply Kustomization/broken")); n%(ownwrites.Retries+1) != 0 || n == 0 {
+			t.Errorf("tried %d times, want %d in each pass", n, ownwrites.Retries+1)
+		}
 	}
-	if n := len(w.Writes.Take("apply Kustomization")); n != ownwrites.Retries+1 {
-		t.Errorf("tried %d times, want %d", n, ownwrites.Retries+1)
-	}
-	w.ExpectUntouched(app)
+	w.ExpectHeld(app, g)
+	w.ExpectUntouched(broken)
 	w.Writes.Reset()
 	w.Reconcile(g)
-	w.ExpectHeld(app, g)
+	w.ExpectHeld(broken, g)
+	w.In(10 * time.Second)
+	w.Writes.Before = failing("apply Kustomization/broken")
+	_, _ = w.Try(g)
+	w.ExpectReleased(app, g)
+	w.ExpectHolder(broken, g)
 }
 
-// Another client writes the target between the read and the write.
+// Another client writes the target between the read and the write of the controller.
 func TestConcurrentChangeIsReconciledAgain(t *testing.T) {
+	const closing, opening = false, true
+	conflicts := func(*world, *target.Object, *v1alpha1.Gate, *v1alpha1.Gate) error { return conflict() }
+	patches := func(all ...string) func(*world, *target.Object, *v1alpha1.Gate, *v1alpha1.Gate) error {
+		return func(w *world, app *target.Object, _, _ *v1alpha1.Gate) error {
+			for _, patch := range all {
+				if err := w.Flux(app, patch); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	takesOver := patches(`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`)
+	reports := func(w *world, app *target.Object, _, _ *v1alpha1.Gate) error {
+		fresh := w.Reload(inGit(w.Namespace, app.GetName(), nil))
+		fresh.SetConditions(append(fresh.GetConditions(), metav1.Condition{Type: "Flux", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now()}))
+		return cluster.Client.Status().Update(w.Context(), &fresh.Unstructured)
+	}
+	otherCloses := func(w *world, app *target.Object, g, other *v1alpha1.Gate) error {
+		w.Close(other, start)
+		return hold(w.Context(), app, g, other)
+	}
+	isHeld := func(w *world, app *target.Object, g, _ *v1alpha1.Gate) { w.ExpectHeld(app, g) }
+	isReleased := func(w *world, app *target.Object, g, _ *v1alpha1.Gate) { w.ExpectReleased(app, g) }
+	isTheirs := func(w *world, app *target.Object, _, _ *v1alpha1.Gate) {
+		if got := w.Suspension(app); got.Suspend != true || got.HeldBy != "" {
+			w.Errorf("got %+v, want it to stay suspended by the user", got)
+		}
+	}
+	hasBoth := func(state func(*world, *target.Object, *v1alpha1.Gate, *v1alpha1.Gate)) func(*world, *target.Object, *v1alpha1.Gate, *v1alpha1.Gate) {
+		return func(w *world, app *target.Object, g, other *v1alpha1.Gate) {
+			state(w, app, g, other)
+			if got := app.GetConditions(); len(got) != 2 {
+				w.Errorf("the conditions are %v, want Approved and that of Flux", got)
+			}
+		}
+	}
+	isHeldByOther := func(w *world, app *target.Object, g, other *v1alpha1.Gate) { w.ExpectHeld(app, other) }
+	const apply, report = "apply Kustomization", "patch-status Kustomization"
 	for name, tc := range map[string]struct {
-		opens   bool
-		at      string
-		patches []string
-		expect  func(*world, *v1alpha1.Gate)
+		opens  bool
+		at     string
+		do     func(w *world, app *target.Object, g, other *v1alpha1.Gate) error
+		expect func(w *world, app *target.Object, g, other *v1alpha1.Gate)
 	}{
-		"a label is set while the gate closes": {
-			false, "apply Kustomization", []string{`{"metadata":{"labels":{"a":"b"}}}`},
-			func(w *world, g *v1alpha1.Gate) {
-				w.ExpectHeld(inGit(w.Namespace, "apps", nil), g)
-			},
-		},
-		"a user suspends while the gate closes": {
-			false, "apply Kustomization", []string{`{"spec":{"suspend":true}}`},
-			func(w *world, _ *v1alpha1.Gate) {
-				w.Expect(inGit(w.Namespace, "apps", nil), userSuspended)
-			},
-		},
-		"a user takes over while the gate opens, before the condition is written": {
-			true, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
-			func(w *world, _ *v1alpha1.Gate) {
-				if got := w.Suspension(inGit(w.Namespace, "apps", nil)); got.Suspend != true || got.HeldBy != "" {
-					w.Errorf("got %+v, want it to stay suspended by the user", got)
-				}
-			},
-		},
-		"a user takes over while the gate opens, after the condition is written": {
-			true, "apply Kustomization", []string{`{"spec":{"suspend":null}}`, `{"spec":{"suspend":true}}`},
-			func(w *world, _ *v1alpha1.Gate) {
-				if got := w.Suspension(inGit(w.Namespace, "apps", nil)); got.Suspend != true || got.HeldBy != "" {
-					w.Errorf("got %+v, want it to stay suspended by the user", got)
-				}
-			},
-		},
-		"a user resumes between the hold and the condition": {
-			false, "patch-status Kustomization", []string{`{"spec":{"suspend":null}}`},
-			func(w *world, g *v1alpha1.Gate) {
-				w.Reconcile(g)
-				w.ExpectHeld(inGit(w.Namespace, "apps", nil), g)
-			},
-		},
+		"a conflict while the gate closes":                                        {closing, apply, conflicts, isHeld},
+		"a conflict while the gate opens, before the condition is written":        {opening, report, conflicts, isReleased},
+		"a label is set while the gate closes":                                    {closing, apply, patches(`{"metadata":{"labels":{"a":"b"}}}`), isHeld},
+		"a user suspends while the gate closes":                                   {closing, apply, patches(`{"spec":{"suspend":true}}`), func(w *world, app *target.Object, _, _ *v1alpha1.Gate) { w.Expect(app, userSuspended) }},
+		"a user takes over while the gate opens, before the condition is written": {opening, report, takesOver, isTheirs},
+		"a user takes over while the gate opens, after the condition is written":  {opening, apply, takesOver, isTheirs},
+		"a user resumes between the hold and the condition":                       {closing, report, patches(`{"spec":{"suspend":null}}`), isHeld},
+		"Flux reports while the gate closes":                                      {closing, report, reports, hasBoth(isHeld)},
+		"Flux reports while the gate opens":                                       {opening, report, reports, hasBoth(isReleased)},
+		"another gate closes while the gate opens":                                {opening, apply, otherCloses, isHeldByOther},
+		"another gate closes before the condition is written":                     {opening, report, otherCloses, isHeldByOther},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			app := w.NewKustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
+			g, other := w.ClosedGate("production", named("apps")), w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened})
+			if strings.HasPrefix(name, "another gate") {
+				w.Edit(other, func() { other.Spec.Targets = g.Spec.Targets })
+			}
+			w.Reconcile(other)
 			if tc.opens {
 				w.Reconcile(g)
 				w.ExpectHeld(app, g)
 				w.Open(g, start)
 			}
+			done := false
 			w.Writes.Before = once(tc.at, func() error {
-				for _, patch := range tc.patches {
-					if err := w.Flux(app, patch); err != nil {
-						return err
-					}
-				}
-				return nil
+				done = true
+				return tc.do(w, app, g, other)
 			})
-			w.Reconcile(g)
-			tc.expect(w, g)
-		})
-	}
-}
-
-func TestConcurrentConditionOfFluxIsKept(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	for i, at := range []string{"closing", "opening"} {
-		w.Writes.Before = once("patch-status Kustomization", func() error {
-			fresh := w.Reload(inGit(w.Namespace, "apps", nil))
-			fresh.SetConditions(append(fresh.GetConditions(), metav1.Condition{
-				Type: fmt.Sprintf("Flux%d", i), Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now(),
-			}))
-			return cluster.Client.Status().Update(w.Context(), &fresh.Unstructured)
-		})
-		w.Reconcile(g)
-		w.Reload(app)
-		if got := len(app.GetConditions()); got != i+2 {
-			t.Errorf("%s: %d conditions, want Approved and %d of Flux: %v", at, got, i+1, app.GetConditions())
-		}
-		w.Open(g, start)
-	}
-	w.ExpectReleased(app, g)
-}
-
-func TestOtherClosingGateKeepsItsHold(t *testing.T) {
-	for _, at := range []string{"patch-status Kustomization", "apply Kustomization"} {
-		t.Run(at, func(t *testing.T) {
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			g, other := w.ClosedGate("production", named("apps")), w.Gate("other", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
-			w.Reconcile(g)
-			w.Reconcile(other)
-			w.Open(g, start)
-			w.Writes.Before = once(at, func() error {
-				w.Close(other, start)
-				return hold(w.Context(), app, g, other)
-			})
-			w.Reconcile(g)
-			w.Reconcile(other)
-			w.ExpectHeld(app, other)
+			for range 2 {
+				w.Reconcile(g)
+				w.Reconcile(other)
+			}
+			if tc.expect(w, app, g, other); !done || len(g.Status.TargetFailures()) > 0 {
+				t.Errorf("interrupted is %t, failures %v", done, g.Status.TargetFailures())
+			}
 		})
 	}
 }

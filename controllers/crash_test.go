@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -27,97 +26,168 @@ func crashing(n int) func(string) error {
 // enough is more than the number of writes that any change takes.
 const enough = 12
 
+// interrupted is a change of a Gate that is interrupted at one of its writes.
+type interrupted struct {
+	*world
+	gate *v1alpha1.Gate
+	// during checks the cluster after the interruption. It may be nil. after checks it after the next passes.
+	during, after func()
+}
+
+// interrupt makes the n-th write fail. If its response is lost, it is made nevertheless, and later writes succeed. Otherwise, later writes
+// fail, too, as if the process had ended. It returns whether there were as many writes.
+func (w *world) interrupt(n int, lost bool) (done *bool) {
+	done = new(bool)
+	fails := func(string) error {
+		if n--; n >= 0 || lost && *done {
+			return nil
+		}
+		*done = true
+		return errBroken
+	}
+	if lost {
+		w.Writes.After = fails
+	} else {
+		w.Writes.Before = fails
+	}
+	return done
+}
+
+// lockedTarget has a Kustomization and a Gate with mode Enforce, which is closed or open, and a GateLock. After the change, the target must
+// be held or free, and the GateLock must be as given.
+func lockedTarget(wasOpen bool, change func(*world, *v1alpha1.Gate), held bool, locks func(gate string) lockv1alpha1.GateLockSpec) func(*testing.T) *interrupted {
+	return func(t *testing.T) *interrupted {
+		t.Helper()
+		w := locking(t)
+		app := w.NewKustomization("apps", nil)
+		g := w.ClosedGate("production", named("apps"))
+		w.Reconcile(g)
+		if wasOpen {
+			w.Open(g, w.In(hours(1)))
+			w.Reconcile(g)
+			w.ExpectReleased(app, g)
+		}
+		change(w, g)
+		return &interrupted{world: w, gate: g, during: func() {
+			// A target that is locked when it is released could stay held forever.
+			if l := w.lock(w.Namespace); !held && !w.Suspended(app) && len(l.Spec.Targets) > 0 {
+				t.Error("released before it was unlocked")
+			}
+		}, after: func() {
+			if held {
+				w.ExpectHeld(app, g)
+			} else {
+				w.ExpectReleased(app, g)
+			}
+			w.expectLock(w.Namespace, locks(key(g)))
+		}}
+	}
+}
+
+// heldCertificate has a Certificate that a closed Gate holds. After the change, its renewal and conditions must be as given.
+func heldCertificate(change func(*world, *v1alpha1.Gate), renewal string, conditions []string) func(*testing.T) *interrupted {
+	return func(t *testing.T) *interrupted {
+		t.Helper()
+		w := newWorld(t)
+		www := w.certificate("www", nil)
+		g := w.ClosedGate("production", certificates)
+		w.Reconcile(g)
+		change(w, g)
+		return &interrupted{world: w, gate: g, after: func() {
+			by := key(g)
+			if isOpened(g) {
+				by = ""
+			}
+			w.expectRenewal(www, renewal, by, conditions...)
+		}}
+	}
+}
+
+// renewedActivation has a Certificate whose renewal is activated. The live Secret always has a whole certificate.
+func renewedActivation(t *testing.T) *interrupted {
+	t.Helper()
+	w, g, first, second := renewed(t)
+	after := func() {
+		w.has("web-tls", second)
+		w.has("web-tls-previous", first)
+	}
+	return &interrupted{world: w, gate: g, during: func() {
+		if string(w.secret("web-tls").Data["tls.crt"]) == string(first["tls.crt"]) {
+			w.has("web-tls", first)
+			return
+		}
+		after()
+	}, after: func() {
+		after()
+		w.expectActivated(g, "True Activated: ")
+		w.Reconcile(g)
+		after()
+	}}
+}
+
 func TestCrashAfterAnyWriteIsRepaired(t *testing.T) {
-	locks := func(locked bool, targets ...string) func(*v1alpha1.Gate) lockv1alpha1.GateLockSpec {
-		return func(g *v1alpha1.Gate) lockv1alpha1.GateLockSpec {
-			spec := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): locked}}
+	locks := func(locked bool, targets ...string) func(string) lockv1alpha1.GateLockSpec {
+		return func(gate string) lockv1alpha1.GateLockSpec {
+			spec := lockv1alpha1.GateLockSpec{Gates: map[string]bool{gate: locked}}
 			for _, name := range targets {
-				spec.Targets = map[string][]string{name: {key(g)}}
+				spec.Targets = map[string][]string{name: {gate}}
 			}
 			return spec
 		}
 	}
-	for name, tc := range map[string]struct {
-		change func(*world, *v1alpha1.Gate)
-		held   bool
-		lock   func(*v1alpha1.Gate) lockv1alpha1.GateLockSpec
-	}{
-		"closing":  {func(w *world, g *v1alpha1.Gate) { w.Close(g, w.In(hours(2))) }, true, locks(true, "Kustomization/apps")},
-		"opening":  {func(w *world, g *v1alpha1.Gate) { w.Open(g, w.In(hours(2))) }, false, locks(false)},
-		"deleting": {func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }, false, func(*v1alpha1.Gate) (none lockv1alpha1.GateLockSpec) { return none }},
-		"no longer named": {func(w *world, g *v1alpha1.Gate) {
-			w.Edit(g, func() { g.Spec.Targets = nil })
-		}, false, locks(true)},
+	closes, opens := func(w *world, g *v1alpha1.Gate) { w.Close(g, w.In(hours(2))) }, func(w *world, g *v1alpha1.Gate) { w.Open(g, w.In(hours(2))) }
+	isDeleted := func(w *world, g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) }
+	edited := func(edit func(*v1alpha1.GateSpec)) func(*world, *v1alpha1.Gate) {
+		return func(w *world, g *v1alpha1.Gate) { w.Edit(g, func() { edit(&g.Spec) }) }
+	}
+	toEnforce := func(w *world, g *v1alpha1.Gate) {
+		w.mode(g, v1alpha1.ModeAudit)
+		w.Reconcile(g)
+		w.mode(g, v1alpha1.ModeEnforce)
+	}
+	for name, prepare := range map[string]func(*testing.T) *interrupted{
+		"closing":         lockedTarget(true, closes, true, locks(true, "Kustomization/apps")),
+		"opening":         lockedTarget(false, opens, false, locks(false)),
+		"deleting":        lockedTarget(false, isDeleted, false, func(string) (none lockv1alpha1.GateLockSpec) { return none }),
+		"no longer named": lockedTarget(false, edited(func(s *v1alpha1.GateSpec) { s.Targets = nil }), false, locks(true)),
+		"to Audit":        lockedTarget(false, edited(func(s *v1alpha1.GateSpec) { s.Mode = v1alpha1.ModeAudit }), false, locks(false)),
+		"to Enforce":      lockedTarget(false, toEnforce, true, locks(true, "Kustomization/apps")),
+		"a certificate, closing": heldCertificate(func(w *world, g *v1alpha1.Gate) {
+			opens(w, g)
+			w.Reconcile(g)
+			w.Close(g, w.In(hours(3)))
+		}, atMargin, isDeferred),
+		"a certificate, opening":    heldCertificate(opens, "", isReleased),
+		"a certificate, its margin": heldCertificate(func(w *world, _ *v1alpha1.Gate) { w.In(59 * day) }, "", isBypassed),
+		"a certificate, strict": heldCertificate(edited(func(s *v1alpha1.GateSpec) {
+			s.Certificates = &v1alpha1.CertificatePolicy{Strict: true}
+		}), "never", isDisabled),
+		"an activation": renewedActivation,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for n := range enough {
-				w := locking(t)
-				app := w.NewKustomization("apps", nil)
-				g := w.ClosedGate("production", named("apps"))
-				w.Reconcile(g)
-				if tc.held {
-					w.Open(g, w.In(hours(1)))
-					w.Reconcile(g)
-					w.ExpectReleased(app, g)
+			for n := range 2 * enough {
+				i := prepare(t)
+				done := i.interrupt(n/2, n%2 > 0)
+				_, err := i.Try(i.gate)
+				if i.during != nil {
+					i.during()
 				}
-				tc.change(w, g)
-				w.Writes.Before = crashing(n)
-				_, err := w.Try(g)
-				// A target that is locked when it is released could stay held forever.
-				if l := w.lock(w.Namespace); !tc.held && !w.Suspended(app) && len(l.Spec.Targets) > 0 {
-					t.Error("released before it was unlocked")
+				i.Writes.Reset()
+				if reader := i.Locks; n%4 < 2 { // otherwise, only the write fails
+					i.restart()
+					i.Locks = reader
 				}
-				w.Writes.Reset()
-				if n%2 == 0 { // otherwise, only the writes fail
-					w.restart()
-				}
-				w.Reconcile(g)
-				if tc.held {
-					w.ExpectHeld(app, g)
-				} else {
-					w.ExpectReleased(app, g)
-				}
-				w.expectLock(w.Namespace, tc.lock(g))
+				i.Reconcile(i.gate)
+				i.after()
 				if t.Failed() {
-					t.Fatalf("after a crash at write %d: %v", n, err)
+					t.Fatalf("after a crash at write %d, lost response %t: %v", n/2, n%2 > 0, err)
 				}
-				if err == nil {
+				if !*done {
 					return // all writes were made
 				}
 			}
 			t.Errorf("more than %d writes", enough)
-		})
-	}
-}
-
-// If the response is lost, the write was made nevertheless.
-func TestLostResponseIsRepaired(t *testing.T) {
-	for _, at := range []string{"apply Kustomization", "patch-status Kustomization", "patch-status Gate", "patch Gate"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
-			lose := func() { w.Writes.After = once(at, func() error { return errBroken }) }
-			lose()
-			if _, err := w.Try(g); err == nil {
-				t.Error("no error on closing")
-			}
-			w.Reconcile(g)
-			w.ExpectHeld(app, g)
-
-			w.Open(g, start)
-			lose()
-			_, err := w.Try(g)
-			if err == nil && at != "patch Gate" {
-				t.Error("no error on opening")
-			}
-			w.Reconcile(g)
-			w.ExpectReleased(app, g)
-			if !conditions.IsReady(g) {
-				t.Errorf("conditions %v", g.Status.Conditions)
-			}
 		})
 	}
 }
@@ -174,26 +244,5 @@ func TestRequestIsInStatusBeforeTargetWrites(t *testing.T) {
 				t.Errorf("got %+v", w.Suspension(app))
 			}
 		})
-	}
-}
-
-// The API server may take seconds for a write, during which the next transition may become due.
-func TestTransitionDelayCountsFromWrite(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: *duration(hours(24)), Targets: []v1alpha1.TargetReference{named("apps")},
-		OpenPeriods: []v1alpha1.Period{dated("now", hours(1), hours(1)+time.Second)},
-	})
-	w.Reconcile(g)
-	w.In(hours(1) + 200*time.Millisecond)
-	w.Writes.Before = func(string) error {
-		w.In(hours(1) + 2*time.Second)
-		return nil
-	}
-	result, err := w.Reconcilers().Gates.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(g)})
-	w.Must(err)
-	if result.RequeueAfter != time.Millisecond {
-		t.Errorf("the Gate was due to close a second ago, and is reconciled after %s", result.RequeueAfter)
 	}
 }

@@ -27,32 +27,9 @@ func (c *hooked) Read(ctx context.Context, adapter target.Adapter, key types.Nam
 	return c.TargetReader.Read(ctx, adapter, key)
 }
 
-// Reading an object may take seconds, during which Flux can remove the annotation of a request, or the process can end.
-func TestRequestIsRecordedBeforeReadsOfDependencies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	stage := w.NewKustomization("staging", nil)
-	reads := &hooked{TargetReader: w.Targets}
-	w.Targets = reads
-	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{named("apps")},
-		DependsOn: []v1alpha1.DependencyReference{{Kind: stage.GetKind(), Name: stage.GetName()}}})
-	w.Reconcile(g)
-	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
-	w.PatchAsFlux(stage, `{"metadata":{"annotations":{"changed":"yes"}}}`)
-	var recorded []string
-	reads.before = func() {
-		for _, e := range w.GetGate(client.ObjectKeyFromObject(g)).Status.History {
-			recorded = append(recorded, e.Reason)
-		}
-	}
-	w.Reconcile(g)
-	if !slices.Contains(recorded, v1alpha1.RequestRefusedReason) {
-		t.Errorf("recorded when the object was read: %q", recorded)
-	}
-}
-
-// When a close is due, the targets are held before the dependencies are read.
-func TestDueCloseDoesNotWaitForDependencies(t *testing.T) {
+// Reading an object may take seconds, during which Flux can remove the annotation of a request, or the process can end. So requests are
+// recorded, and targets are held, before the dependencies are read.
+func TestDependenciesAreReadLast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	reads := &hooked{TargetReader: w.Targets}
@@ -60,7 +37,7 @@ func TestDueCloseDoesNotWaitForDependencies(t *testing.T) {
 	app, stage := w.NewKustomization("apps", nil), w.NewKustomization("staging", nil)
 	w.reports(stage, "True", "Succeeded", "")
 	g := w.watchingGate(staging())
-	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(2))}} })
+	w.Edit(g, func() { g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: dated("freeze", hours(1), hours(3))}} })
 	w.Reconcile(g)
 	w.expectOpened(g, app)
 	w.reports(stage, "False", "BuildFailed", "no such file")
@@ -75,4 +52,34 @@ func TestDueCloseDoesNotWaitForDependencies(t *testing.T) {
 	if seen := g.Status.Dependencies; len(seen) != 1 || seen[0].Ready || !seen[0].Since.Time.Equal(start.Add(hours(1))) {
 		t.Errorf("status.dependencies is %+v", seen)
 	}
+
+	w.reports(stage, "True", "Succeeded", "")
+	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "tomorrow")
+	var recorded []string
+	reads.before = func() {
+		for _, e := range w.GetGate(client.ObjectKeyFromObject(g)).Status.History {
+			recorded = append(recorded, e.Reason)
+		}
+	}
+	w.Reconcile(g)
+	if !slices.Contains(recorded, v1alpha1.RequestRefusedReason) {
+		t.Errorf("recorded when the object was read: %q", recorded)
+	}
+
+	// An object that cannot be read closes the Gate and is retried.
+	w.Open(g, w.In(hours(2)))
+	w.Reconcile(g)
+	w.expectOpened(g, app)
+	reads.before = nil
+	w.Targets = unreadable{w.Targets, map[string]error{"staging": errBroken}}
+	w.reports(stage, "True", "Succeeded", "again")
+	if result, err := w.Try(g); err == nil || result.RequeueAfter <= 0 {
+		t.Errorf("not retried: %v, %v", result, err)
+	}
+	w.ExpectHeld(app, g)
+	equal(t, failuresOf(g), []string{"Kustomization/staging ReadFailed"})
+	w.Targets = reads
+	w.Reconcile(g)
+	w.expectOpened(g, app)
+	expectNone(t, failuresOf(g))
 }

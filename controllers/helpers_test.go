@@ -1,10 +1,15 @@
 package controllers_test
 
 import (
+	"context"
 	"reflect"
+	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxcd/gating-controller/controllers/controllertest"
+	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 // world is a namespace with reconcilers that the test calls, and with the helpers of this package.
@@ -42,3 +47,17 @@ func equal(t testing.TB, got, want any) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
+
+// crowd fills the annotations of an object and leaves room for some bytes.
+func (w *world) crowd(obj *target.Object, room int) {
+	w.Helper()
+	for key, value := range w.Reload(obj).GetAnnotations() {
+		room += len(key) + len(value)
+	}
+	w.PatchAsFlux(obj, `{"metadata":{"annotations":{"big":"`+strings.Repeat("x", 256*1024-len("big")-room)+`"}}}`)
+}
+
+// emptyGates is a client whose cache has no Gates.
+type emptyGates struct{ client.Client }
+
+func (emptyGates) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

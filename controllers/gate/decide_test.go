@@ -2,9 +2,11 @@ package gate
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -65,6 +67,35 @@ func TestNewGateOpensByBothClocks(t *testing.T) {
 	}
 }
 
+func TestFastClockWaitsForServerTimeInOneWrite(t *testing.T) {
+	server := clocktesting.NewFakePassiveClock(start)
+	r := newDecider(server, 2*time.Second)
+	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{dated("nights", hours(1), hours(2))}})
+	r.at(g, server, 0)
+	const want = "False OutsideOpenPeriods: Gate closed outside its open periods, scheduled for opening at 2026-11-23T13:00:00Z by 'nights', " + gate.ClocksDiffer
+	var waits *v1alpha1.GateStatus
+	passes := 0
+	for now := hours(1); now < hours(1)+2*time.Second; passes++ {
+		now += r.at(g, server, now)
+		if opened(g) != want || waits != nil && !equality.Semantic.DeepEqual(*waits, g.Status) {
+			t.Fatalf("got  %s, before %+v\nwant %s", opened(g), waits, want)
+		}
+		if waits = g.Status.DeepCopy(); passes > 15 || r.skew() < 1 || r.skew() > 2 {
+			t.Fatalf("pass %d, skew %g", passes, r.skew())
+		}
+	}
+	if r.at(g, server, hours(1)+2*time.Second); !isOpened(g) || strings.Contains(opened(g), gate.ClocksDiffer) || r.asked != passes+1 {
+		t.Errorf("%s, the server time was read %d times in %d passes", opened(g), r.asked, passes)
+	}
+	before := r.asked
+	for _, at := range []float64{1.5, 2, 2.5} {
+		r.at(g, server, hours(at))
+	}
+	if isOpened(g) || r.asked != before {
+		t.Errorf("%s, the server time was read %d times without an opening", opened(g), r.asked-before)
+	}
+}
+
 // The close period has ended by the controller's clock when the server time becomes known.
 func TestOpenGateReadsServerTimeUntilKnown(t *testing.T) {
 	server := clocktesting.NewFakePassiveClock(start)
@@ -96,8 +127,30 @@ func TestOpeningWithUnknownServerTimeIsNoTransition(t *testing.T) {
 	before := g.Status.LastTransition.DeepCopy()
 	r.timeUnknown()
 	r.at(g, server, hours(1))
-	if reason := conditions.GetReason(g, v1alpha1.OpenedCondition); reason != v1alpha1.TimeUnknownReason || !g.Status.LastTransition.At.Equal(&before.At) {
-		t.Errorf("%s, the last transition is %+v, was %+v", opened(g), g.Status.LastTransition, before)
+	if got := opened(g); got != "False TimeUnknown: Gate stays closed, the API server does not return its time" || !g.Status.LastTransition.At.Equal(&before.At) {
+		t.Errorf("%s, the last transition is %+v, was %+v", got, g.Status.LastTransition, before)
+	}
+	if ready := conditions.Get(g, "Ready"); ready.Status != "False" || ready.Reason != v1alpha1.TimeUnknownReason || !strings.Contains(ready.Message, context.DeadlineExceeded.Error()) {
+		t.Errorf("Ready: %+v", ready)
+	}
+}
+
+// Flux removes the annotation before the server time is known.
+func TestOpenRequestOutlivesUnknownServerTime(t *testing.T) {
+	server := clocktesting.NewFakePassiveClock(start)
+	r := newDecider(server, 0)
+	known := r.ServerTime
+	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	r.at(g, server, 0)
+	r.timeUnknown()
+	g.Annotations[v1alpha1.OpenRequestedAtAnnotation] = start.Format(time.RFC3339)
+	if r.at(g, server, time.Second); isOpened(g) {
+		t.Error(opened(g))
+	}
+	delete(g.Annotations, v1alpha1.OpenRequestedAtAnnotation)
+	r.ServerTime = known
+	if r.at(g, server, 2*time.Second); !isOpened(g) {
+		t.Error(opened(g))
 	}
 }
 

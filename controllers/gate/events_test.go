@@ -9,6 +9,9 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/summary"
 )
@@ -56,6 +59,40 @@ func TestTransitionSummaryOfManyTargets(t *testing.T) {
 		}
 		if got, _, _ = strings.Cut(got, "map["); strings.TrimSpace(got) != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestAmbiguousSchedulesAreReportedOncePerGeneration(t *testing.T) {
+	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
+	fake := record.NewFakeRecorder(10)
+	for _, step := range []struct {
+		schedule string
+		edited   bool
+		want     string
+	}{
+		{"0 2 * * SUN", true, ""},
+		{"0 2 1-7 * SUN", true, "Warning AmbiguousSchedule open period 'patching': '0 2 1-7 * SUN' starts on each day whose day of month is 1-7 OR "},
+		{"0 2 1-7 * SUN", false, ""},
+		{"0 2 13 * SUN", true, "Warning AmbiguousSchedule open period 'patching': '0 2 13 * SUN' starts on each day whose day of month is 13 OR "},
+	} {
+		g.Spec.OpenPeriods = []v1alpha1.Period{{Name: "patching", Schedule: &step.schedule, Duration: duration(hours(1))}}
+		if step.edited {
+			g.Generation++
+		}
+		d := decision{Resolution: gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, start)}
+		d.IsNew, d.Changed = true, false
+		p := &gatePass{Reconciler: &Reconciler{EventRecorder: fake, Selector: &view.Selector{}, GateMetrics: &events.Metrics{}}, before: g.DeepCopy(), decision: d}
+		g.Status = d.Status(nil)
+		for range 2 {
+			p.notifyDecision(t.Context(), g)
+		}
+		got := ""
+		if len(fake.Events) > 0 {
+			got = <-fake.Events
+		}
+		if !strings.HasPrefix(got, step.want) || (got == "") != (step.want == "") || len(fake.Events) > 0 {
+			t.Errorf("%s: %q and %d more events, want %q", step.schedule, got, len(fake.Events), step.want)
 		}
 	}
 }

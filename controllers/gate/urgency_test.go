@@ -1,12 +1,21 @@
 package gate
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/controllers/enqueue"
 	"github.com/fluxcd/gating-controller/internal/queue"
 )
 
@@ -41,6 +50,70 @@ func TestOnlyClosingTransitionIsUrgent(t *testing.T) {
 		}
 		if got := classAt(g, edge, tc.behind); got != tc.want {
 			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+// prioritized records the Gates that are prioritized.
+type prioritized struct {
+	enqueue.Enqueuer
+	gates []string
+}
+
+func (p *prioritized) PrioritizeGate(key types.NamespacedName, class queue.Class) {
+	p.gates = append(p.gates, fmt.Sprint(key.Name, " ", class == queue.Hold))
+}
+
+// The API server may take seconds for a write, during which the next transition may become due.
+func TestTransitionDelayCountsFromWrite(t *testing.T) {
+	clock, queues := clocktesting.NewFakePassiveClock(start), &prioritized{}
+	r := &Reconciler{Clock: clock, State: &State{}, Queues: queues, Decider: &Decider{}}
+	g := newGate(v1alpha1.GateSpec{})
+	g.Status.NextTransition = &v1alpha1.Transition{State: v1alpha1.StateClosed, At: metav1.NewTime(start.Add(time.Second))}
+	r.State.add(g, start)
+	edges := []time.Time{g.Status.NextTransition.At.Time, {}}
+	for passed, want := range map[time.Duration]time.Duration{0: time.Second, 200 * time.Millisecond: 800 * time.Millisecond, 2 * time.Second: time.Millisecond} {
+		clock.SetTime(start.Add(passed))
+		if got := r.requeueAfter(g, edges); got != want {
+			t.Errorf("%s after the decision, it is requeued after %s, want %s", passed, got, want)
+		}
+	}
+	equal(t, queues.gates, []string{"production true", "production true", "production true"})
+}
+
+// policies is a reader of admission policies and their bindings.
+type policies struct {
+	client.Reader
+	binding admissionv1.ValidatingAdmissionPolicyBindingSpec
+	err     error
+}
+
+func (p policies) Get(_ context.Context, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if binding, ok := obj.(*admissionv1.ValidatingAdmissionPolicyBinding); ok {
+		binding.Spec = p.binding
+	}
+	return p.err
+}
+
+func TestIdentitiesAreStampedByBoundPolicy(t *testing.T) {
+	resource := schema.GroupResource{Resource: "validatingadmissionpolicies"}
+	bound := func(policy string, actions ...admissionv1.ValidationAction) policies {
+		return policies{binding: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy, ValidationActions: actions}}
+	}
+	for name, tc := range map[string]struct {
+		reader policies
+		want   bool
+		err    bool
+	}{
+		"bound":                     {bound(ExceptionStamp, admissionv1.Audit, admissionv1.Deny), true, false},
+		"only audited":              {bound(ExceptionStamp, admissionv1.Audit), false, false},
+		"bound to another policy":   {bound(ApprovalPolicy, admissionv1.Deny), false, false},
+		"missing":                   {policies{err: apierrors.NewNotFound(resource, "")}, false, false},
+		"the controller may not":    {policies{err: apierrors.NewForbidden(resource, "", nil)}, false, false},
+		"the API server is unready": {policies{err: apierrors.NewServiceUnavailable("starting")}, false, true},
+	} {
+		if got, err := StampedBy(tc.reader, ExceptionStamp)(t.Context()); got != tc.want || (err != nil) != tc.err {
+			t.Errorf("%s: got %t, %v", name, got, err)
 		}
 	}
 }

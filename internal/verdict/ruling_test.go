@@ -55,17 +55,22 @@ func TestTargetWithoutSpaceForNamesIsHeldAnyway(t *testing.T) {
 	room := func(names string) edit {
 		return annotated("big", strings.Repeat("x", 256<<10-len("big")-len(v1alpha1.HeldByAnnotation)-len(names)))
 	}
+	firstOpens := governing(opened("a"), closed("b"))
 	for name, test := range map[string]struct {
-		obj  *target.Object
-		want verdict.Step
+		obj   *target.Object
+		gates []verdict.Gate
+		want  verdict.Step
 	}{
-		"for both":                 {kustomization("apps", room("shop/a,shop/b")), verdict.Step{Outcome: verdict.Held, Write: true, Hold: true, Names: []string{"shop/a", "shop/b"}}},
-		"for one, which is there":  {kustomization("apps", room("shop/a"), heldBy("shop/a", suspension)), verdict.Step{Outcome: verdict.Held, Hold: true, Names: []string{"shop/a"}}},
-		"for one, which is not":    {kustomization("apps", room("shop/a")), verdict.Step{Outcome: verdict.Held, Write: true, Hold: true}},
-		"for none, and it is held": {kustomization("apps", room(""), heldBy("", suspension)), verdict.Step{Outcome: verdict.Held, Hold: true}},
+		"for both":                     {kustomization("apps", room("shop/a,shop/b")), both, verdict.Step{Outcome: verdict.Held, Write: true, Hold: true, Names: []string{"shop/a", "shop/b"}}},
+		"for one, which is there":      {kustomization("apps", room("shop/a"), heldBy("shop/a", suspension)), both, verdict.Step{Outcome: verdict.Held, Hold: true, Names: []string{"shop/a"}}},
+		"for one, which is not":        {kustomization("apps", room("shop/a")), both, verdict.Step{Outcome: verdict.Held, Write: true, Hold: true}},
+		"for none, and it is held":     {kustomization("apps", room(""), heldBy("", suspension)), both, verdict.Step{Outcome: verdict.Held, Hold: true}},
+		"for one, whose gate opens":    {kustomization("apps", room("shop/a"), heldBy("shop/a", suspension)), firstOpens, verdict.Step{Outcome: verdict.Held, Write: true, Hold: true, Names: []string{"shop/b"}}},
+		"for none, and one gate opens": {kustomization("apps", room(""), heldBy("", suspension)), firstOpens, verdict.Step{Outcome: verdict.Held, Hold: true}},
+		"for none, and both open":      {kustomization("apps", room(""), heldBy("", suspension)), governing(opened("a"), opened("b")), verdict.Step{Write: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := rule(test.obj, both, target.Definition{}, noon).Step
+			got := rule(test.obj, test.gates, target.Definition{}, noon).Step
 			if len(got.Names) == 0 {
 				got.Names = nil
 			}
