@@ -101,37 +101,6 @@ func TestCrashAtAnyWriteIsRepaired(t *testing.T) {
 	}
 }
 
-func TestFailureIsInStatusBeforeMachineIsCleared(t *testing.T) {
-	t.Parallel()
-	w, obj, both := fleetOfTwo(t, rounds["failed"])
-	seen := false
-	w.before = once("apply Machine", func() error {
-		seen = true
-		w.Read(obj)
-		if obj.Status.Stopped == nil || obj.Status.Stopped.Machine != "a" {
-			t.Errorf("status %+v", obj.Status)
-		}
-		return nil
-	})
-	w.reconcile()
-	if !seen {
-		t.Error("nothing was written")
-	}
-	w.expectRequested(both)
-
-	w, _, both = fleetOfTwo(t, rounds["failed"])
-	w.before = func(write string) error {
-		if strings.HasPrefix(write, "patch-status") {
-			return errBroken
-		}
-		return nil
-	}
-	if _, err := w.try(); err == nil {
-		t.Error("no error")
-	}
-	w.expectRequested(both, "a")
-}
-
 // Another client writes the Machine between the read and the write.
 func TestConcurrentChangeOfMachineIsReconciledAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -169,15 +138,36 @@ func TestConcurrentChangeOfMachineIsReconciledAgain(t *testing.T) {
 				w.Errorf("got %q, recorded %t", request, recorded)
 			}
 		}},
+		"it is deleted while it is begun": {"begin", nil, func(w *world, obj *v1alpha1.MachineCertificateRefresh, both machines) {
+			w.expectRequested(both[1:], "b")
+			w.expectStatus(obj, "due 1, refreshing b", ready)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, obj, both := fleetOfTwo(t, rounds[tc.round])
-			w.before = once("apply Machine/a", func() error { return w.tryAnnotate("somebody", "a", tc.change) })
+			w.before = once("apply Machine/a", func() error {
+				if tc.change != nil {
+					return w.tryAnnotate("other", "a", tc.change)
+				}
+				return cluster.Client.Delete(w.Context(), both[0])
+			})
 			w.reconcile()
 			tc.expect(w, obj, both)
 		})
 	}
+	t.Run("it is replaced while it is begun", func(t *testing.T) {
+		t.Parallel()
+		w, obj, both := fleetOfTwo(t, rounds["begin"])
+		w.before = once("apply Machine/a", func() error {
+			err := cluster.Client.Delete(w.Context(), both[0])
+			both[0] = w.machine("a", 90*day)
+			return err
+		})
+		w.reconcile()
+		w.expectQuiet(both[0])
+		w.expectStatus(obj, "due 1, refreshing b", ready)
+	})
 }
 
 func TestUnwritableMachineStopsNoOther(t *testing.T) {

@@ -16,8 +16,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/machinecerts"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 func request(w *world) ctrl.Request {
@@ -63,49 +61,17 @@ func TestRequestByAnotherManagerIsUnchanged(t *testing.T) {
 	if request, _ := w.requested(ours); request != "5y" {
 		t.Errorf("got %q", request)
 	}
-}
 
-func TestMachinesThatAreNotRefreshed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	busy, broken, fresh := w.machine("busy", day), w.machine("broken", day), w.machine("fresh", day)
-	w.annotateAs("manager", busy, map[string]any{statusAnnotation: "in-progress"})
-	w.annotateAs("manager", broken, map[string]any{expiryAnnotation: "tomorrow"})
-	w.annotateAs("manager", fresh, map[string]any{expiryAnnotation: nil})
-	leaving, other := w.machine("leaving", day), w.machine("other", day, "other")
-	w.Must(cluster.Client.Patch(w.Context(), leaving, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["test/keep"]}}`))))
-	gone := harness.Object("cluster.x-k8s.io/v1beta2", "Machine", w.Key("leaving"))
-	w.Must(cluster.Client.Delete(w.Context(), gone))
-	copied := w.machine("copied", 90*day)
-	record := machinecerts.Record{Refresh: w.Namespace + "/nodes", RequestedAt: start.Add(-day), Expiry: start}
-	w.annotateAs("velero", copied, map[string]any{v1alpha1.RefreshAnnotation: record.String(), statusAnnotation: "failed"})
-	w.gate("nights", opened)
-	obj := w.refreshes("nodes", func(s *v1alpha1.MachineCertificateRefreshSpec) {
-		s.Selector = &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "other", Operator: metav1.LabelSelectorOpDoesNotExist}}}
-	})
+	// A request whose record was removed is withdrawn.
+	last := w.machine("c", day)
+	obj = w.refreshes("again")
+	w.annotateAs("kubectl-annotate", ours, map[string]any{requestAnnotation: nil, expiryAnnotation: start.Add(90 * day).Format(time.RFC3339)})
 	w.reconcile()
-	for _, m := range (machines{busy, broken, fresh, leaving, copied, other}) {
-		if request, _ := w.requested(m); request != "" {
-			t.Errorf("%s has a request", m.Name)
-		}
-	}
-	w.expectStatus(obj, "due 1", stopped) // the due Machine is broken
-	w.provider(busy, works)
-	w.reconcile()
-	w.expectRequested(machines{busy}, "busy")
-}
-
-func TestRequestWithoutRecordIsWithdrawn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	m := w.machine("a", day)
-	w.gate("nights", opened)
-	obj := w.refreshes("nodes")
-	w.reconcile()
+	w.expectRequested(machines{last}, "c")
 	w.Must(cluster.Client.Delete(w.Context(), obj))
-	w.annotateAs("kubectl-edit", m, map[string]any{v1alpha1.RefreshAnnotation: nil})
+	w.annotateAs("kubectl-edit", last, map[string]any{v1alpha1.RefreshAnnotation: nil})
 	w.reconcile()
-	w.expectQuiet(m)
+	w.expectQuiet(last)
 }
 
 // Each of two MachineCertificateRefreshes ends only its own refreshes, and begins none in a cluster while the other one refreshes a Machine
@@ -131,23 +97,16 @@ func TestTwoRefreshesOfOneCluster(t *testing.T) {
 	w.gate("nights", opened)
 	w.reconcile()
 	w.expectRequested(both, "a")
-}
 
-func TestOtherShardIsUnchanged(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	m := w.machine("a", day)
-	w.gate("nights", opened)
-	w.refreshes("nodes")
-	w.reconcile()
+	// A process of another shard leaves them alone.
 	w.gate("nights", closed)
+	w.gate("closed", closed)
 	w.Shard = labels.SelectorFromSet(labels.Set{"shard": "1"})
 	w.reconcile()
-	w.expectRequested(machines{m}, "a")
+	w.expectRequested(both, "a")
 	w.Shard = nil
-	w.gate("nights", closed, func(g *v1alpha1.Gate) { g.Spec.Certificates = &v1alpha1.CertificatePolicy{Strict: true} })
 	w.reconcile()
-	w.expectQuiet(m)
+	w.expectRequested(both)
 }
 
 // Nothing begins, and nothing is withdrawn, unless everything was read.
@@ -192,40 +151,6 @@ func TestNoMachineIsWrittenUnlessAllReadsSucceed(t *testing.T) {
 			w.expectRequested(machines{m}, "a")
 		})
 	}
-}
-
-func TestConcurrentlyReplacedMachineIsNotWritten(t *testing.T) {
-	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			m := w.machine("a", day)
-			w.gate("nights", opened)
-			obj := w.refreshes("nodes")
-			w.before = once("apply Machine", func() error {
-				err := cluster.Client.Delete(w.Context(), m)
-				if replaced {
-					m = w.machine("a", 90*day)
-				}
-				return err
-			})
-			w.reconcile()
-			if replaced {
-				w.expectQuiet(m)
-			}
-			w.expectStatus(obj, "due 0", ready)
-		})
-	}
-}
-
-func TestReadyReportsMissingMachines(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.gate("nights", opened)
-	w.kinds.machines = ""
-	obj := w.refreshes("nodes")
-	w.reconcile()
-	w.expectStatus(obj, "due 0", v1alpha1.CRDNotFoundReason)
 }
 
 // A request to a Machine cannot be undone once the provider has begun, so changes after the Machines were read still count.

@@ -242,7 +242,6 @@ const (
 	fails         = "fails forever"
 	failsAtOnce   = "fails before it begins"
 	neverAdvances = "never advances"
-	ignores       = "ignores the request"
 )
 
 // provider takes one step on a Machine as the bootstrap provider of Canonical Kubernetes does, or as it does with a fault.
@@ -255,7 +254,7 @@ func (w *world) provider(m *metav1.PartialObjectMetadata, fault string) {
 	switch {
 	case working && !requested:
 		change[statusAnnotation] = nil
-	case !requested, fault == ignores, working && fault == stuck:
+	case !requested, working && fault == stuck:
 		return
 	case !working && fault != failsAtOnce:
 		change[statusAnnotation] = machinecerts.StatusInProgress
