@@ -123,7 +123,7 @@ func TestSinkReceivesEachTransitionAndRequestOnce(t *testing.T) {
 	w.NewKustomization("apps", nil)
 	w.applied("apps", "main@sha1:4ab1")
 	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")},
+		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}, NotifyBefore: leads(0.5),
 		ClosePeriods: []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "freeze",
 			From: v1alpha1.NewDateTime(start.Add(time.Hour)), Until: v1alpha1.NewDateTime(start.Add(48 * time.Hour))}}},
 	})
@@ -134,12 +134,24 @@ func TestSinkReceivesEachTransitionAndRequestOnce(t *testing.T) {
 	w.Reconcile(g)
 	all := w.expectPosted(sink, posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-23T13:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"})
 
-	// The period closes it.
+	// It is announced that the period closes it.
+	w.In(hours(0.5))
+	w.Reconcile(g)
+	closes := "closes at 2026-11-23T13:00:00Z (in 30m) by 'freeze': 1 target would be held: Kustomization " + w.Namespace + "/apps"
+	const byPeriod = "state=closed|reason=ClosePeriod|period=freeze"
+	all = append(all, w.expectPosted(sink,
+		posted{onGate, "info", "GateClosesSoon", "Gate " + closes, said + byPeriod + "|at=2026-11-23T13:00:00Z"},
+		posted{onApp, "info", "GateClosesSoon", "Gate '" + k + "' " + closes, revision + "|" + byPeriod + "|at=2026-11-23T13:00:00Z"})...)
+
+	// The period closes it. An event that the sink has refused is posted again, and is identical.
+	sink.Refuse(v1alpha1.GateClosedReason)
 	on(0)
 	w.Reconcile(g)
-	all = append(all, w.expectPosted(sink,
-		posted{onGate, "info", "ClosePeriod", "Gate closed by close period 'freeze', scheduled for opening at 2026-11-25T12:00:00Z", said + "state=closed|reason=ClosePeriod|period=freeze"},
-		posted{onApp, "info", "GateClosed", frozen, revision + "|state=closed|reason=ClosePeriod|period=freeze"})...)
+	onTarget := posted{onApp, "info", "GateClosed", frozen, revision + "|" + byPeriod}
+	closed := w.expectPosted(sink, posted{onGate, "info", "ClosePeriod",
+		"Gate closed by close period 'freeze', scheduled for opening at 2026-11-25T12:00:00Z", said + byPeriod}, onTarget, onTarget)
+	equal(t, closed[2], closed[1])
+	all = append(all, closed[:2]...)
 
 	// A refused request by a known user.
 	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
@@ -198,18 +210,15 @@ func (w *world) onTheAPIServer(all []eventv1.Event) {
 	}
 }
 
-func TestRepeatedEventIsIdentical(t *testing.T) {
-	w := newWorld(t)
-	sink := w.withSink()
-	w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	sink.Refuse(v1alpha1.GateClosedReason)
-	w.Reconcile(g)
-	said := "gate=" + key(g) + "|state=closed|reason=Default"
-	held := posted{onApp, "info", "GateClosed", "Held by gate '" + key(g) + "': closed by default.", said}
-	got := w.expectPosted(sink, posted{onGate, "info", "Default", "Gate closed by default", said}, held, held)
-	equal(t, got[2], got[1])
-	if harness.EventKey(got[1]) != harness.EventKey(got[2]) {
-		t.Errorf("%+v\n%+v", got[1], got[2])
-	}
+// request requests an action at a time in the name of a user.
+func (w *world) request(g *v1alpha1.Gate, action string, at time.Time, by, reason string) {
+	w.Helper()
+	w.Edit(g, func() {
+		if g.Annotations == nil {
+			g.Annotations = map[string]string{}
+		}
+		g.Annotations[action+".gate.fluxcd.io/requestedAt"] = at.Format(time.RFC3339)
+		g.Annotations[action+".gate.fluxcd.io/requestedBy"] = by
+		g.Annotations[action+".gate.fluxcd.io/reason"] = reason
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/controllers/ownwrites"
 )
 
 const hour = time.Hour
@@ -47,7 +46,9 @@ func TestExceptionAppliesExactlyWhileValid(t *testing.T) {
 	if got := conditions.GetMessage(g, v1alpha1.OpenedCondition); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	w.expectEvents("ExceptionActivated")
+	equal(t, w.Events.TakeMetadata(t, "Normal Gate/production ExceptionActivated: ", ourGroup), map[string]string{
+		"gate": key(g), "exception": "hotfix", "reason": "ExceptionActivated", "token": "2026-11-23T13:00:00Z",
+	})
 
 	w.In(3 * hour)
 	w.Reconcile(g)
@@ -150,106 +151,4 @@ func TestDeletedExceptionStaysUntilGateDecidesWithoutIt(t *testing.T) {
 	}
 	w.expectEvents()
 	w.expectRecords(g, records...)
-}
-
-func TestExceptionWithoutGateIsDeletedImmediately(t *testing.T) {
-	w := newWorld(t)
-	for name, prepare := range map[string]func(*v1alpha1.Gate){
-		"gone": func(g *v1alpha1.Gate) {
-			w.Must(cluster.Client.Delete(w.Context(), g))
-			w.Reconcile(g)
-		},
-		"suspended":      func(g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Suspend = true }) },
-		"under-deletion": func(g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
-	} {
-		g := w.ClosedGate(name)
-		e := w.exception(name, openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.GateRef.Name = name })
-		w.reportOn(e)
-		w.Reconcile(g)
-		prepare(g)
-		w.Must(cluster.Client.Delete(w.Context(), e))
-		w.reportOn(e)
-		if !w.gone(e) {
-			t.Errorf("the gate is %s, and the exception still exists", name)
-		}
-	}
-}
-
-func TestExpiredExceptionIsKeptWithoutTTL(t *testing.T) {
-	w := newWorld(t)
-	w.ClosedGate("production")
-	kept := w.exception("kept", openingIt, 0, hour)
-	brief := w.exception("brief", openingIt, hour, 2*hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(5 * time.Minute) })
-	w.reportOn(kept)
-	w.reportOn(brief)
-	w.In(2 * hour)
-	if left := w.reportOn(kept).RequeueAfter; left != 10*time.Minute { // it is reconciled for a day, because the clock may be wrong
-		t.Errorf("the expired exception is requeued after %s", left)
-	}
-	w.In(hour / 2)
-	w.reportOn(kept)
-	w.saysException(kept, "Active True InForce", "Ready True Succeeded")
-	w.In(2 * hour)
-	w.reportOn(kept)
-	if left := w.reportOn(brief).RequeueAfter; left != 5*time.Minute {
-		t.Errorf("it is to be deleted in %s", left)
-	}
-	w.In(2*hour + 5*time.Minute - time.Second)
-	w.reportOn(brief)
-	if brief.DeletionTimestamp != nil {
-		t.Error("deleted too early")
-	}
-	w.In(2*hour + 5*time.Minute)
-	w.reportOn(brief)
-	w.reportOn(brief)
-	w.In(1000 * hour)
-	if left := w.reportOn(kept).RequeueAfter; left != 0 {
-		t.Errorf("the expired exception is requeued after %s", left)
-	}
-	if !w.gone(brief) || w.gone(kept) {
-		t.Error("the one with a ttl goes, the other stays")
-	}
-}
-
-func TestConcurrentlyEditedExceptionIsNotDeleted(t *testing.T) {
-	w := newWorld(t)
-	w.ClosedGate("production")
-	e := w.exception("brief", openingIt, 0, hour, func(e *v1alpha1.GateException) { e.Spec.TTLAfterExpired = duration(0) })
-	w.In(hour)
-	w.reportOn(e)
-	w.Writes.Before = once("delete GateException", func() error {
-		w.editException(e.DeepCopy(), func(e *v1alpha1.GateException) { e.Spec.ValidUntil = at(2 * hour) })
-		return nil
-	})
-	if left := w.reportOn(e).RequeueAfter; left != ownwrites.StaleRetry {
-		t.Errorf("looks again in %s", left)
-	}
-	if e.DeletionTimestamp != nil {
-		t.Error("the deletion went through")
-	}
-	w.reportOn(e)
-	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-}
-
-func TestShardReconcilesExceptionsOfItsGatesAndOfNoGate(t *testing.T) {
-	w := newWorld(t)
-	g := w.ClosedGate("production")
-	e := w.exception("hotfix", openingIt, 0, hour)
-	other := w.reporter()
-	other.Client = withoutGates{w.Client}
-	look := func() {
-		t.Helper()
-		_, err := other.Reconcile(w.Context(), requestFor(e))
-		w.Must(err)
-		w.Read(e)
-	}
-	look()
-	if conditions.Get(e, v1alpha1.ActiveCondition) != nil || len(e.Finalizers) > 0 {
-		t.Errorf("the other shard wrote %+v", e)
-	}
-	w.reportOn(e)
-	w.saysException(e, "Active True InForce", "Ready True Succeeded")
-	w.Must(cluster.Client.Delete(w.Context(), g))
-	look()
-	w.saysException(e, "Active False GateNotFound", "Ready False GateNotFound")
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -127,90 +126,12 @@ func TestFailureStopsNoOtherTarget(t *testing.T) {
 			if conditions.IsTrue(g, v1alpha1.OpenedCondition) {
 				t.Error("opened")
 			}
-		})
-	}
-}
-
-func TestTenFailuresAreKept(t *testing.T) {
-	w := newWorld(t)
-	var refs []v1alpha1.TargetReference
-	for i := range 13 {
-		refs = append(refs, v1alpha1.TargetReference{Kind: "Deployment", Name: fmt.Sprintf("d%02d", i)})
-	}
-	g := w.ClosedGate("production", refs...)
-	w.Reconcile(g)
-	first := failuresOf(g)
-	if len(first) != v1alpha1.MaxFailures || g.Status.Targets.Failed != 13 {
-		t.Fatalf("%d failures kept, counts %+v", len(first), g.Status.Targets)
-	}
-	w.Writes.Take("")
-	for i := 1; i < 4; i++ {
-		w.In(time.Duration(i) * time.Minute)
-		w.Reconcile(g)
-		if got := failuresOf(g); !slices.Equal(got, first) {
-			t.Errorf("round %d: got %q, want %q", i, got, first)
-		}
-	}
-	if writes := w.Writes.Take(""); len(writes) > 0 {
-		t.Errorf("nothing changed, but %q", writes)
-	}
-
-	w.In(hours(1))
-	w.Edit(g, func() {
-		g.Spec.Targets = append(g.Spec.Targets, v1alpha1.TargetReference{Kind: "Deployment", Name: "newest"})
-	})
-	w.Reconcile(g)
-	if got := failuresOf(g); len(got) != v1alpha1.MaxFailures || !slices.Contains(got, "Deployment/newest UnsupportedKind") {
-		t.Errorf("a new failure is not shown: %q", got)
-	}
-
-	// The newest failure is the first one. Each keeps the time at which it was recorded.
-	few := w.ClosedGate("few", v1alpha1.TargetReference{Kind: "Deployment", Name: "old"})
-	w.In(0)
-	w.Reconcile(few)
-	for _, at := range []float64{1, 2} {
-		w.In(hours(at))
-		w.Edit(few, func() {
-			few.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Deployment", Name: "new"}, {Kind: "Deployment", Name: "old"}}
-		})
-		w.Reconcile(few)
-	}
-	if f := few.Status.TargetFailures(); !slices.Equal(failuresOf(few), []string{"Deployment/new UnsupportedKind", "Deployment/old UnsupportedKind"}) ||
-		!f[0].RecordedAt.Time.Equal(start.Add(hours(1))) || !f[1].RecordedAt.Time.Equal(start) {
-		t.Errorf("failures %+v", f)
-	}
-}
-
-func TestFailedWritesAreReportedInOrder(t *testing.T) {
-	w := newWorld(t)
-	for i := range 12 {
-		w.NewKustomization(fmt.Sprintf("k%02d", i), nil)
-	}
-	g := w.ClosedGate("production", all())
-	w.Writes.Before = failing("apply Kustomization")
-	var messages []string
-	for range 4 {
-		if _, err := w.Try(g); err == nil {
-			t.Fatal("no error")
-		}
-		messages = append(messages, conditions.GetMessage(g, meta.ReadyCondition)+strings.Join(failuresOf(g), ","))
-	}
-	if len(slices.Compact(messages)) != 1 {
-		t.Errorf("the same failures read differently each time:\n%s", strings.Join(messages, "\n"))
-	}
-}
-
-// If a kind cannot be read for a moment, its objects must not count as no longer governed.
-func TestFailedSelectionReleasesNothing(t *testing.T) {
-	for name, err := range map[string]error{"not read": errBroken, "not installed for a moment": view.ErrNotInstalled} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			app := w.NewKustomization("apps", nil)
-			g := w.ClosedGate("production", named("apps"))
-			w.Reconcile(g)
-			w.Targets = brokenTargets{w.Targets, map[string]error{"Kustomization": err}}
-			_, _ = w.Try(g)
-			w.ExpectHeld(app, g)
+			// If a kind cannot be read for a moment, its objects do not count as no longer governed.
+			for _, err := range []error{errBroken, view.ErrNotInstalled} {
+				w.Targets = brokenTargets{w.Targets, map[string]error{"Kustomization": err}}
+				_, _ = w.Try(g)
+				w.ExpectHeld(app, g)
+			}
 		})
 	}
 }

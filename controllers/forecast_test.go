@@ -125,6 +125,9 @@ func TestAnnouncementIsWrittenWithStatus(t *testing.T) {
 	w.expectTold(g, 29.5)
 	w.expectTold(g, 30)
 	w.expectTold(g, 31, "Gate opens at 2026-11-24T20:00:00Z (in 1h): 1 target is held")
+	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = freeze(30, 100) })
+	w.expectTold(g, 31.5, "Gate no longer changes as announced, cancelled: opening at 2026-11-24T20:00:00Z. "+
+		"Gate closed by close period 'freeze', scheduled for opening at 2026-11-27T16:00:00Z")
 	w.expectTold(g, 40)
 	expectNone(t, g.Status.Memory.Announced)
 }
@@ -146,40 +149,30 @@ func (w *world) fetched(name, revision, applied string) {
 
 func TestOpeningAnnouncementListsWaitingTargets(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.fetched("apps", "main@sha1:1", "main@sha1:1")
-	w.fetched("new", "main@sha1:2", "main@sha1:1")
-	g := w.telling(freeze(0, 40))
-	w.expectTold(g, 0)
-	w.expectTold(g, 16, "Gate opens at 2026-11-25T04:00:00Z (in 24h): 2 targets are held, with pending changes for 1: Kustomization NS/new")
-	w.NewKustomization("sourceless", nil)
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.NotifyBefore = leads(22) })
-	w.expectTold(g, 17.5)
-	w.expectTold(g, 18, "Gate opens at 2026-11-25T04:00:00Z (in 22h): 3 targets are held, with pending changes for at least 1: Kustomization NS/new")
-}
-
-func TestSinkReceivesAnnouncementsInTime(t *testing.T) {
-	w := newWorld(t)
-	sink := w.withSink()
-	w.NewKustomization("apps", nil)
-	w.applied("apps", "main@sha1:4ab1")
-	g := w.telling(freeze(30, 100))
-	w.In(hours(6))
-	w.Reconcile(g)
-	said, revision := "gate="+key(g)+"|", "revision=main@sha1:4ab1|gate="+key(g)+"|"
-	text := strings.TrimPrefix(strings.Replace(closesSoon, "NS/", w.Namespace+"/", 1), "Gate ")
-	what := "state=closed|reason=ClosePeriod|period=freeze|at=2026-11-24T18:00:00Z"
-	all := w.expectPosted(sink,
-		posted{onGate, "info", "OutsideClosePeriods", "Gate opened outside its close periods, scheduled for closing at 2026-11-24T18:00:00Z by 'freeze'", said + "state=opened|reason=OutsideClosePeriods"},
-		posted{onGate, "info", "GateClosesSoon", "Gate " + text, said + what},
-		posted{onApp, "info", "GateClosesSoon", "Gate '" + key(g) + "' " + text, revision + what})
-	w.edit(g, func(s *v1alpha1.GateSpec) { s.ClosePeriods = nil })
-	w.Reconcile(g)
-	off := "no longer changes as announced, cancelled: closing at 2026-11-24T18:00:00Z. Gate opened by default"
-	all = append(all, w.expectPosted(sink,
-		posted{onGate, "info", "AnnouncementCalledOff", "Gate " + off, said + "reason=AnnouncementCalledOff"},
-		posted{onApp, "info", "AnnouncementCalledOff", "Gate '" + key(g) + "' " + off, revision + "reason=AnnouncementCalledOff"})...)
-	w.onTheAPIServer(all)
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	f.looks()
+	f.fetched("same", "main@sha1:1", "main@sha1:1")
+	f.fetched("new", "main@sha1:2", "main@sha1:1")
+	g := f.telling(freeze(0, 40), func(s *v1alpha1.GateSpec) { s.Targets = append(s.Targets, allGatedSources) })
+	f.push("b")
+	f.looks(g)
+	f.isAt("a", "Approved False GateClosed")
+	expect := func(after float64, want string) {
+		t.Helper()
+		f.In(hours(after))
+		f.Reconcile(g)
+		got := f.Events.Take("Normal Gate/production GateOpensSoon: ")
+		if len(got) != 1 || !strings.HasSuffix(strings.ReplaceAll(got[0], f.Namespace, "NS"), want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	const waiting = "GatedSource NS/apps, Kustomization NS/new"
+	expect(16, "(in 24h): 3 targets are held, with pending changes for 2: "+waiting)
+	f.NewKustomization("sourceless", nil)
+	f.edit(g, func(s *v1alpha1.GateSpec) { s.NotifyBefore = leads(22) })
+	f.In(hours(17.5))
+	f.Reconcile(g)
+	expect(18, "(in 22h): 4 targets are held, with pending changes for at least 2: "+waiting)
 }
 
 // announcementThroughTheCaches is a case of TestThroughTheCaches.

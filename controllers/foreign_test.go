@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -11,43 +10,6 @@ import (
 
 // userSuspended is the state of a target that only flux suspend has suspended.
 var userSuspended = suspension{Suspend: true, Owners: []string{"flux"}}
-
-func TestResumedTargetIsHeldAgain(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	w.Git(app, false)
-	g := w.ClosedGate("production", named("apps"))
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-
-	for who, resume := range map[string]func(){
-		"a user":                func() { w.Resume(app) },
-		"the same user":         func() { w.Resume(app) },
-		"Git, to correct drift": func() { w.Git(app, false) },
-	} {
-		if resume(); w.Suspended(app) {
-			t.Fatalf("%s no longer resumes", who)
-		}
-		w.Events.Take("")
-		w.Reconcile(g)
-		w.ExpectHeld(app, g)
-		events := w.Events.Take("")
-		if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Kustomization/apps HeldAgain: ") || !strings.Contains(events[0], key(g)) {
-			t.Errorf("%s resumes: want one warning on the target that names the gate, got %q", who, events)
-		}
-	}
-	w.Reconcile(g)
-	if events := w.Events.Take(""); len(events) > 0 {
-		t.Errorf("nothing has changed, but the events are %q", events)
-	}
-
-	w.Open(g, w.FakeClock.Now())
-	w.Reconcile(g)
-	w.Git(app, false)
-	if w.Suspended(app) {
-		t.Error("still suspended")
-	}
-}
 
 func TestTargetsSuspendedByOthers(t *testing.T) {
 	for _, mode := range []v1alpha1.Mode{v1alpha1.ModeEnforce, v1alpha1.ModeLenient} {

@@ -4,13 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // A commit between an approval and the promotion is never promoted, not even if it arrives between two writes of the promotion.
@@ -82,25 +79,6 @@ func TestCrashAfterAnyWriteOfPromotionIsRepaired(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestGatedSourceDoesNotReplaceOlderOne(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
-	takes := &following{world: f.world, g: &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "takes"}, Spec: v1alpha1.GatedSourceSpec{
-		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, PinnedName: "apps-gated",
-	}}}
-	f.Create(takes.g)
-	takes.looks()
-	takes.isAt("", "Ready False SourceNotOurs", "Stalled True SourceNotOurs")
-	if err := f.TryRead(harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))); !apierrors.IsNotFound(err) {
-		t.Errorf("it is written: %v", err)
-	}
-	f.looks()
-	f.isAt("", "Approved False WaitingApproval")
-	f.Must(cluster.Client.Delete(f.Context(), f.g))
-	takes.looks()
-	takes.isAt("a", "Approved True")
 }
 
 // A conflict must not cost a second slot.

@@ -3,7 +3,6 @@ package controllers_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,27 +12,6 @@ import (
 	"github.com/fluxcd/gating-controller/controllers/view"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
-
-func TestGateWithModeAuditCountsGatedSource(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
-	g := f.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Mode: v1alpha1.ModeAudit, Targets: []v1alpha1.TargetReference{allGatedSources}})
-	f.looks(g)
-	f.Close(g, f.FakeClock.Now())
-	f.looks(g)
-	if s := g.Status.Targets; s == nil || s.Total != 1 || s.WouldHold != 1 || s.Held != 0 {
-		t.Errorf("the gate counts %+v", s)
-	}
-	if got := f.Events.Take("GatedSource/apps"); !strings.Contains(strings.Join(got, "\n"), v1alpha1.WouldHoldReason) {
-		t.Errorf("no event: %q", got)
-	}
-	f.approves("alice", commit("a"))
-	f.looks(g)
-	f.isAt("a", "Approved True")
-	if s := g.Status.Targets; s.WouldHold != 0 || s.Exempt != 1 {
-		t.Errorf("nothing waits, and yet the gate counts %+v", s)
-	}
-}
 
 // sourcesNotRead is a cache that has no source yet.
 type sourcesNotRead struct{ view.TargetReader }

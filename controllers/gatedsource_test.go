@@ -180,13 +180,23 @@ func TestPinnedSourceIsOwnedByGatedSource(t *testing.T) {
 	t.Parallel()
 	f := follow(t, v1alpha1.GatedSourceSpec{})
 
-	// A source with the same name that another client has created is not written.
+	// A younger GatedSource does not pin a source of the same name.
+	younger := &following{world: f.world, g: &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "younger"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: f.g.Spec.SourceRef, PinnedName: "apps-gated",
+	}}}
+	f.Create(younger.g)
+	younger.looks()
+	younger.isAt("", "Ready False SourceNotOurs", "Stalled True SourceNotOurs")
+	f.Must(cluster.Client.Delete(f.Context(), younger.g))
+
+	// A source with the same name that another client creates at the same time is not written.
 	theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
 	theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
-	f.Create(theirs)
-	version := theirs.GetResourceVersion()
+	f.Writes.Before = once("create GitRepository/apps-gated", func() error { return cluster.Client.Create(f.Context(), theirs) })
 	f.looks()
+	version := theirs.GetResourceVersion()
 	f.isAt("", "Ready False SourceNotOurs", "Stalled True SourceNotOurs")
+	f.looks()
 	if f.Read(theirs); theirs.GetResourceVersion() != version {
 		t.Error("it was written")
 	}
@@ -259,18 +269,6 @@ func (f *following) waiting() (values []float64) {
 		}
 	}
 	return values
-}
-
-func TestConcurrentlyCreatedSourceIsNotOverwritten(t *testing.T) {
-	t.Parallel()
-	f := follow(t, v1alpha1.GatedSourceSpec{})
-	f.Writes.Before = once("create GitRepository/apps-gated", func() error {
-		theirs := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", f.Key("apps-gated"))
-		theirs.Object["spec"] = map[string]any{"url": "https://git.example.com/theirs", "interval": "1m"}
-		return cluster.Client.Create(f.Context(), theirs)
-	})
-	f.looks()
-	f.isAt("", "Stalled True SourceNotOurs")
 }
 
 func TestApprovedRevisionIsPromoted(t *testing.T) {

@@ -44,42 +44,6 @@ func TestTargetIsNotReleasedBeforeGateCloses(t *testing.T) {
 	}
 }
 
-// The same for Gates that are deleted, or no longer govern the target.
-func TestTargetBeforeClosingGateIsHeld(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	closing := w.Gate("closing", v1alpha1.GateSpec{
-		Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}, ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(hours(1), hours(2))},
-	})
-	w.Reconcile(closing)
-	leave := map[string]func(g *v1alpha1.Gate){
-		"deleted":           func(g *v1alpha1.Gate) { w.Must(cluster.Client.Delete(w.Context(), g)) },
-		"no-longer-governs": func(g *v1alpha1.Gate) { w.Edit(g, func() { g.Spec.Targets = nil }) },
-		"without-finalizer": func(g *v1alpha1.Gate) {
-			w.Edit(g, func() { g.Finalizers = nil })
-			w.Must(cluster.Client.Delete(w.Context(), g))
-		},
-	}
-	apps, gates := map[string]*target.Object{}, map[string]*v1alpha1.Gate{}
-	for name := range leave {
-		apps[name], gates[name] = w.NewKustomization(name, nil), w.ClosedGate(name, named(name))
-		w.Reconcile(gates[name])
-	}
-	w.In(hours(1))
-	for name, leave := range leave {
-		leave(gates[name])
-		w.Reconcile(gates[name])
-		w.ExpectHolder(apps[name], closing)
-	}
-	w.Reconcile(closing)
-	for _, app := range apps {
-		w.ExpectHeld(app, closing)
-	}
-	if !w.gone(gates["deleted"]) {
-		t.Error("the deleted Gate stays")
-	}
-}
-
 // A user or Git changes which Gates govern a held target. It is not released while one of them is closed, whichever is reconciled first.
 func TestTargetIsNotReleasedWhileItsGatesChange(t *testing.T) {
 	t.Parallel()
@@ -157,33 +121,5 @@ func TestSpecIsNotObservedBeforeServerTimeIsKnown(t *testing.T) {
 	}
 	if g.Status.ObservedGeneration == g.Generation {
 		t.Errorf("generation %d is observed after %d writes", g.Generation, writes)
-	}
-}
-
-// A suspended Gate is not reconciled, so it does not hold a target that begins to refer to it, in any namespace. Other Gates hold a target
-// that must not refer to them.
-func TestTargetDoesNotWaitForSuspendedGate(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct{ suspended, refused, waits bool }{
-		"suspended": {true, false, false}, "suspended, refused": {true, true, false}, "refused": {false, true, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			namespace := w.Namespace
-			if w.AllowCrossNamespaceRefs = !tc.refused; tc.refused {
-				namespace = w.NewNamespace()
-			}
-			app := w.NewKustomization("apps", nil)
-			from := w.ClosedGate("from", named("apps"))
-			w.GateIn(namespace, "to", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Suspend: tc.suspended})
-			w.Reconcile(from)
-			w.name(app, namespace+"/to")
-			w.Open(from, start)
-			w.Reconcile(from)
-			if w.Suspended(app) != tc.waits {
-				t.Errorf("got %+v", w.Suspension(app))
-			}
-		})
 	}
 }

@@ -5,9 +5,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/controllertest"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
@@ -61,3 +67,21 @@ func (w *world) crowd(obj *target.Object, room int) {
 type emptyGates struct{ client.Client }
 
 func (emptyGates) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+// broken sets a spec that the API server accepts but that does not compile.
+func broken(g *v1alpha1.Gate) {
+	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "leap", Schedule: ptr.To("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}}
+}
+
+// token writes the Secret.
+func (w *world) token(name string, data map[string]string) {
+	w.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, StringData: data}
+	err := cluster.Client.Create(w.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		w.Must(cluster.Client.Delete(w.Context(), secret))
+		secret.ResourceVersion = ""
+		err = cluster.Client.Create(w.Context(), secret)
+	}
+	w.Must(err)
+}

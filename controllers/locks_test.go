@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,7 +56,12 @@ func TestClosedGateLocksItsTargets(t *testing.T) {
 	friend := inGit(naming, "friend", nil)
 	w.Git(friend)
 	w.name(friend, w.Namespace+"/production")
-	g := w.ClosedGate("production", named("apps"), all(), all("tier", "critical"),
+	in := func(namespace string) v1alpha1.TargetReference {
+		ref := named("apps")
+		ref.Namespace = namespace
+		return ref
+	}
+	g := w.ClosedGate("production", named("apps"), all(), all("tier", "critical"), in("nowhere-to-be-found"),
 		v1alpha1.TargetReference{Kind: "HelmRelease", Name: "*", Namespace: other, MatchLabels: map[string]string{"b": "1", "a": "2"}},
 		v1alpha1.TargetReference{Kind: "Secret", Name: "*"},
 		v1alpha1.TargetReference{Kind: "Kustomization", APIVersion: "example.com/v1", Name: "stranger"})
@@ -72,6 +76,11 @@ func TestClosedGateLocksItsTargets(t *testing.T) {
 		Labels: map[string]lockv1alpha1.LabelLocks{"HelmRelease/a=2": {{MatchLabels: map[string]string{"a": "2", "b": "1"}, Gates: mine}}},
 	})
 	w.expectLock(naming, lockv1alpha1.GateLockSpec{Gates: gates})
+	w.restart()
+	written := w.Writes.Count()
+	if w.Reconcile(g); w.Writes.Count() != written {
+		t.Error("nothing has changed, but a new process writes")
+	}
 
 	w.Open(g, start)
 	w.Reconcile(g)
@@ -85,12 +94,38 @@ func TestClosedGateLocksItsTargets(t *testing.T) {
 	w.expectLock(w.Namespace, unlocked)
 	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 	w.expectLock(naming, lockv1alpha1.GateLockSpec{})
+
+	// A namespace that the controller does not watch has no GateLock.
+	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
+	w.restart()
+	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{in(other), named("apps")} })
+	w.Close(g, w.In(hours(1)))
+	w.Reconcile(g)
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: gates, Targets: map[string][]string{"Kustomization/apps": mine}})
+	w.expectLock(other, lockv1alpha1.GateLockSpec{})
+
+	// GateLocks are no longer installed, and are installed again after the Gate was deleted.
+	w.Locks = &controllertest.LiveLocks{World: w.World}
+	w.Writes.Take("")
+	w.Open(g, w.In(hours(2)))
+	w.Reconcile(g)
+	expectNone(t, w.Writes.Take("GateLock"))
+	w.Edit(g, func() { g.Finalizers = nil })
+	w.Must(cluster.Client.Delete(w.Context(), g))
+	w.restart()
+	w.missing(w.Namespace, "production")
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
 }
 
+// Gates that change at the same time share a write of their GateLock.
 func TestLockChangesBeforeTargets(t *testing.T) {
 	w := locking(t)
 	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
+	g, others := w.ClosedGate("production", named("apps")), []*v1alpha1.Gate{w.ClosedGate("second", named("else")), w.ClosedGate("third", named("else"))}
+	for _, other := range others {
+		_, err := w.ReconcileGate(client.ObjectKeyFromObject(other))
+		w.Must(err)
+	}
 	for _, step := range []func(){
 		func() { w.Reconcile(g) },
 		func() { w.Open(g, start); w.Reconcile(g) },
@@ -108,7 +143,8 @@ func TestLockChangesBeforeTargets(t *testing.T) {
 		equal(t, order, []string{"GateLock/" + w.Namespace, "Kustomization/apps"})
 	}
 	w.ExpectReleased(app, g)
-	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
+	both := keys(others)
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{both[0]: true, both[1]: true}, Targets: map[string][]string{"Kustomization/else": both}})
 }
 
 // unreadableLocks is a LockReader that fails to read GateLocks.
@@ -122,11 +158,14 @@ func (unreadableLocks) Lock(context.Context, string) (*lockv1alpha1.GateLock, er
 // A Gate that closes holds its targets without the lock. A Gate that opens releases nothing before its lock is released.
 func TestUnwritableLock(t *testing.T) {
 	w := locking(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
+	w.AllowCrossNamespaceRefs = true
+	elsewhere := named("apps")
+	elsewhere.Namespace = w.NewNamespace()
+	app, there := w.NewKustomization("apps", nil), w.NewKustomizationIn(elsewhere.Namespace, "apps", nil)
+	g := w.ClosedGate("production", named("apps"), elsewhere)
 	fails := func(g *v1alpha1.Gate) {
 		t.Helper()
-		w.Writes.Before = failing("GateLock")
+		w.Writes.Before = failing("GateLock/" + w.Namespace)
 		if result, err := w.Try(g); err == nil || result.RequeueAfter > time.Minute {
 			t.Errorf("got %v, %v", result, err)
 		}
@@ -143,6 +182,7 @@ func TestUnwritableLock(t *testing.T) {
 	w.Open(g, start)
 	fails(g)
 	w.ExpectHolder(app, g)
+	w.ExpectReleased(there, g)
 	w.Writes.Reset()
 	readable := w.Locks
 	w.Locks = unreadableLocks{readable}
@@ -227,23 +267,15 @@ func TestEditedLockIsRepaired(t *testing.T) {
 	w.Reconcile(g)
 	w.Reconcile(other)
 	w.expectLock(w.Namespace, want)
-}
 
-func TestShardLeavesLockOfAnotherShard(t *testing.T) {
-	w := locking(t)
-	mine, theirs := w.ClosedGate("mine", named("apps")), w.ClosedGate("theirs", named("apps"))
-	w.Reconcile(mine)
-	w.Reconcile(theirs)
-	both := w.lock(w.Namespace).Spec
-	w.Client = withoutGate{w.Client, theirs.Name}
+	// The other Gate belongs to another shard.
+	w.Client = withoutGate{w.Client, other.Name}
 	w.restart()
-	w.Open(mine, start)
-	w.Reconcile(mine)
-	got := w.lock(w.Namespace).Spec
-	equal(t, got.Targets["Kustomization/apps"], []string{key(theirs)})
-	if !got.Gates[key(theirs)] || got.Gates[key(mine)] || len(both.Targets["Kustomization/apps"]) != 2 {
-		t.Errorf("got %+v after %+v", got, both)
-	}
+	w.Open(g, w.In(hours(2)))
+	w.Reconcile(g)
+	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{
+		Gates: map[string]bool{key(g): false, key(other): true}, Targets: map[string][]string{"Kustomization/*": {key(other)}},
+	})
 }
 
 // withoutGate is a cache without one Gate, as if that belonged to another shard.
@@ -267,75 +299,4 @@ func (c withoutGate) Get(ctx context.Context, key client.ObjectKey, obj client.O
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "gates"}, key.Name)
 	}
 	return c.Client.Get(ctx, key, obj, opts...)
-}
-
-func TestLockAfterRestart(t *testing.T) {
-	w := locking(t)
-	w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.Reconcile(g)
-	w.restart()
-	w.Writes.Take("")
-	w.Reconcile(g)
-	if got := w.Writes.Take("GateLock"); len(got) > 0 {
-		t.Errorf("nothing has changed, but the writes are %q", got)
-	}
-	w.Locks = &controllertest.LiveLocks{World: w.World}
-	w.Open(g, start)
-	w.Reconcile(g)
-	if got := w.Writes.Take("GateLock"); len(got) > 0 {
-		t.Errorf("GateLocks are not installed, but the writes are %q", got)
-	}
-	w.Edit(g, func() { g.Finalizers = nil })
-	w.Must(cluster.Client.Delete(w.Context(), g))
-	w.restart()
-	w.missing(w.Namespace, "production")
-	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{})
-}
-
-func TestGatesThatChangeAtTheSameTimeShareWrites(t *testing.T) {
-	w := locking(t)
-	w.NewKustomization("apps", nil)
-	const n = 5
-	gates := make([]*v1alpha1.Gate, n)
-	for i := range gates {
-		gates[i] = w.ClosedGate(fmt.Sprintf("gate-%d", i), named("apps"))
-		_, err := w.ReconcileGate(client.ObjectKeyFromObject(gates[i]))
-		w.Must(err)
-	}
-	w.Writes.Take("")
-	w.Reconcile(gates[0])
-	if got := w.lock(w.Namespace).Spec; len(got.Gates) != n || len(got.Targets["Kustomization/apps"]) != n {
-		t.Errorf("%d gates, %d of the target", len(got.Gates), len(got.Targets["Kustomization/apps"]))
-	}
-	if writes := w.Writes.Take("GateLock"); len(writes) != 1 {
-		t.Errorf("%q for %d gates", writes, n)
-	}
-}
-
-func TestNamespacesWithoutLock(t *testing.T) {
-	w := reaching(t)
-	w.restart()
-	in := func(namespace string) v1alpha1.TargetReference {
-		ref := named("apps")
-		ref.Namespace = namespace
-		return ref
-	}
-	const missing = "nowhere-to-be-found"
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", in(missing), named("apps"))
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	err := cluster.Client.Get(w.Context(), client.ObjectKey{Namespace: missing, Name: lockv1alpha1.GateLockName}, &lockv1alpha1.GateLock{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("got %v", err)
-	}
-
-	other := w.NewNamespace()
-	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
-	w.restart()
-	w.Edit(g, func() { g.Spec.Targets = []v1alpha1.TargetReference{in(other), named("apps")} })
-	w.Reconcile(g)
-	w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/apps": {key(g)}}})
-	w.expectLock(other, lockv1alpha1.GateLockSpec{})
 }

@@ -90,28 +90,6 @@ func TestNewRequestCancelsPendingWrites(t *testing.T) {
 	}
 }
 
-func TestUnwritableGateLockStopsNoOtherNamespace(t *testing.T) {
-	t.Parallel()
-	w := locking(t)
-	w.AllowCrossNamespaceRefs = true
-	elsewhere := w.NewNamespace()
-	here, there := w.NewKustomization("apps", nil), w.NewKustomizationIn(elsewhere, "apps", nil)
-	ref := named("apps")
-	ref.Namespace = elsewhere
-	g := w.ClosedGate("production", named("apps"), ref)
-	w.Reconcile(g)
-	w.Writes.Before = failing("GateLock/" + w.Namespace)
-	w.Open(g, start)
-	if _, err := w.Try(g); err == nil {
-		t.Error("no error")
-	}
-	w.ExpectReleased(there, g)
-	w.ExpectHolder(here, g)
-	w.Writes.Reset()
-	w.Reconcile(g)
-	w.ExpectReleased(here, g)
-}
-
 // A Gate that is deleted and created again at once is another Gate.
 func TestRecreatedGateInheritsNothing(t *testing.T) {
 	t.Parallel()

@@ -1,14 +1,9 @@
 package controllers_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -16,8 +11,6 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/view"
-	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // appliedBy sets the labels that Flux sets on objects that it applies.
@@ -82,82 +75,4 @@ func TestGateWarnsAboutHeldOwnSource(t *testing.T) {
 	expect("it is the first again", "Kustomization "+w.Namespace+"/flux-system and GitRepository "+w.Namespace+"/none")
 	w.Edit(g, func() { g.Labels["kustomize.toolkit.fluxcd.io/namespace"] = "elsewhere" })
 	expect("another namespace applies it", "")
-}
-
-// flaky counts reads past the cache, which fail while broken is set.
-type flaky struct {
-	view.TargetReader
-	n      *int
-	broken *bool
-}
-
-// Read implements TargetReader.
-func (u flaky) Read(ctx context.Context, adapter target.Adapter, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	*u.n++
-	if *u.broken {
-		return nil, errBroken
-	}
-	return u.TargetReader.Read(ctx, adapter, key)
-}
-
-func TestUnreadableApplierKeepsConditionAndDelaysNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	app := w.NewKustomization("flux-system", nil)
-	n, broken := 0, false
-	w.Targets = flaky{w.Targets, &n, &broken}
-	g := w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}})
-	w.appliedBy(g, "kustomize", "flux-system")
-	w.Reconcile(g)
-	if n != 1 || !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) {
-		t.Fatalf("read %d times, %+v", n, g.Status.Conditions)
-	}
-	w.FakeClock.SetTime(start.Add(hours(1)))
-	w.Reconcile(g)
-	if n != 1 {
-		t.Errorf("read %d times although nothing has changed", n)
-	}
-	broken = true
-	w.Edit(g, func() { g.Spec.Default = v1alpha1.StateClosed })
-	w.Reconcile(g)
-	w.ExpectHeld(app, g)
-	if !conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition) || !conditions.IsReady(g) {
-		t.Errorf("%+v", g.Status.Conditions)
-	}
-	broken, n = false, 0
-	w.Reconcile(g)
-	if n != 1 {
-		t.Errorf("read %d times although it could not be read", n)
-	}
-	for _, name := range []string{"second", "third"} {
-		other := w.ClosedGate(name, all())
-		w.appliedBy(other, "kustomize", "flux-system")
-		w.Reconcile(other)
-	}
-	if n != 1 {
-		t.Errorf("what applies three gates is read %d times at the same time", n)
-	}
-}
-
-// A user who forges the labels of Flux must not learn from the condition what is in other namespaces.
-func TestApplierOutOfReachIsNotRead(t *testing.T) {
-	w := newWorld(t)
-	other := w.NewNamespace()
-	source := harness.Object("source.toolkit.fluxcd.io/v1", "GitRepository", w.Key("apps"))
-	source.Object["spec"] = map[string]any{"interval": "1h", "url": "https://example.com/apps"}
-	w.Create(source)
-	applier := inGit(other, "apps", nil)
-	applier.Object["spec"] = map[string]any{"interval": "1h", "prune": true, "sourceRef": map[string]any{"kind": "GitRepository", "name": "apps", "namespace": w.Namespace}}
-	w.Create(&applier.Unstructured)
-	for allowed, want := range map[bool]bool{false: false, true: true} {
-		w.AllowCrossNamespaceRefs = allowed
-		g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("production-%t", allowed), Namespace: w.Namespace, Labels: map[string]string{
-			"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": other,
-		}}, Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{{Kind: "GitRepository", Name: "*"}}}}
-		w.Create(g)
-		w.Reconcile(g)
-		if got := conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition); got != want {
-			t.Errorf("cross-namespace references allowed: %t, the condition says %t", allowed, got)
-		}
-	}
 }

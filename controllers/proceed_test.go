@@ -77,26 +77,3 @@ func TestProceedCountsAfterFluxRemovesIt(t *testing.T) {
 		t.Errorf("%+v", release)
 	}
 }
-
-// The second request waits in its annotation until the first one has been handled.
-func TestTwoProceedsBothCount(t *testing.T) {
-	w, g, apps := stoppedRelease(t)
-	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
-	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:01Z"))
-	if noted := g.Status.Release.Proceed; noted == nil || noted.Value != "2026-11-23T12:01:00Z" {
-		t.Errorf("noted %+v", noted)
-	}
-	w.Reconcile(g)
-	w.expectWaves(g, apps, "", `the rest 0/1, done ["one" "two"], e Progressing, past two`)
-}
-
-// A Gate without waves has no release in waves that could continue.
-func TestRecordsAreDeletedWithWaves(t *testing.T) {
-	w, g, _ := stoppedRelease(t)
-	w.Must(w.proceedUnsettled(g, "2026-11-23T12:01:00Z"))
-	w.Edit(g, func() { g.Spec.Release.Waves, g.Spec.Release.PerMinute = nil, 6000 })
-	w.Reconcile(g)
-	if release := g.Status.Release; release == nil || release.Proceed != nil || release.Waves != nil {
-		t.Errorf("%+v", release)
-	}
-}

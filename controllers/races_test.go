@@ -2,7 +2,6 @@ package controllers_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,37 +45,6 @@ func TestGateSuspendedDuringDecisionIsUnchanged(t *testing.T) {
 	}
 }
 
-// The reconciliation of a target began before a Gate decided to close, so its result does not count for that decision.
-func TestReadBeforeCloseMakesNoGateReady(t *testing.T) {
-	w := newWorld(t)
-	w.NewKustomization("apps", nil)
-	g := w.Gate("nights", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{named("apps")}})
-	w.Reconcile(g)
-	other := w.ClosedGate("other", named("apps"))
-	_, err := w.ReconcileGate(client.ObjectKeyFromObject(other))
-	w.Must(err)
-	w.Must(w.ReconcileEnqueued())
-	decided := false
-	w.Writes.Before = func(write string) error {
-		if decided || !strings.HasPrefix(write, "patch-status Kustomization/apps") {
-			return nil
-		}
-		decided = true
-		w.Close(g, start)
-		_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
-		return err
-	}
-	w.Must(w.ReconcileEnqueued())
-	if sums := w.State.Summary.Sums(summary.KeyFor(g)); !decided || sums.Pending != 1 || sums.Total != 1 {
-		t.Errorf("decided %t, after the look that began before: %+v", decided, sums)
-	}
-	w.Must(w.ReconcileEnqueued())
-	w.Must(w.ReconcileEnqueued())
-	if sums := w.State.Summary.Sums(summary.KeyFor(g)); !sums.IsSettled() || sums.Held != 1 {
-		t.Errorf("after the next look: %+v", sums)
-	}
-}
-
 // The event of an edit arrives before the decision about it, and that decision may take longer to reach the cache. Until then, the state of
 // the targets does not make the Gate Ready.
 func TestTargetIsPendingUntilDecisionIsInCache(t *testing.T) {
@@ -111,31 +79,6 @@ func TestTargetIsPendingUntilDecisionIsInCache(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A Gate has closed, opened and closed again. The cache of Gates still has the open Gate, and the cache of targets has the hold of the
-// first close.
-func TestStaleCacheWithOpenGateReleasesNothing(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("nights", named("apps"))
-	w.Reconcile(g)
-	w.Open(g, start)
-	_, err := w.ReconcileGate(client.ObjectKeyFromObject(g))
-	w.Must(err)
-	open := w.GetGate(client.ObjectKeyFromObject(g))
-	w.Close(g, w.In(hours(1)))
-	_, err = w.ReconcileGate(client.ObjectKeyFromObject(g))
-	w.Must(err)
-	fresh := w.Client
-	w.Client = staleGates{fresh, open}
-	w.Queues.Targets(queue.Change, target.KeyOf(app))
-	w.Must(w.ReconcileEnqueued())
-	w.ExpectHolder(app, g)
-	w.Client = fresh
-	w.Open(g, w.In(hours(2)))
-	w.Reconcile(g)
-	w.ExpectFree(app)
 }
 
 // The API server has a Gate that is not in the cache, as with shards.

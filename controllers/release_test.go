@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +69,9 @@ func TestPerMinuteLimitsReleases(t *testing.T) {
 	w, g, apps := pacedWorld(t)
 	w.expectRelease(g, "none, 4 held")
 	w.In(time.Minute)
-	w.Open(g, w.FakeClock.Now())
+	w.request(g, "open", w.FakeClock.Now(), "alice", "release")
+	held := "abcd"
+	w.Events.Take("")
 	for _, tc := range []struct {
 		at            time.Duration
 		held, release string
@@ -89,44 +90,31 @@ func TestPerMinuteLimitsReleases(t *testing.T) {
 		}
 		w.expectHeldOf(apps, tc.held)
 		w.expectRelease(g, tc.release)
+		if tc.held == held {
+			expectNone(t, w.Events.Take(" GateOpened: "))
+		} else { // the event names the requester
+			event := w.Events.TakeMetadata(t, " GateOpened: ", ksGroup)
+			equal(t, event["requestedBy"]+" "+event["message"]+" "+event["gate"], "alice release "+key(g))
+		}
+		held = tc.held
 	}
 	w.In(time.Hour)
 	w.Close(g, w.FakeClock.Now())
 	w.Reconcile(g)
 	w.expectHeldOf(apps, "abcd")
 	w.expectRelease(g, "4 of 4, 4 held")
-}
 
-func TestGateClosingDuringReleaseHoldsAllTargets(t *testing.T) {
-	w, g, apps := pacedWorld(t)
-	w.Open(g, start)
-	w.Reconcile(g)
-	w.In(10 * time.Second)
-	w.Close(g, w.FakeClock.Now())
-	w.Reconcile(g)
-	w.expectHeldOf(apps, "abcd")
-	w.expectRelease(g, "1 of 4, 4 held")
-	w.In(20 * time.Second)
-	w.Open(g, w.FakeClock.Now())
-	w.Reconcile(g)
-	w.expectRelease(g, "1 of 4, next after 50s, 3 held")
-	// The other namespace has its turn first, however often the gate closes.
-	w.expectHeldOf(apps, "abc")
-}
-
-// A target whose release has failed keeps its slot, and is retried.
-func TestUnreleasableTargetKeepsItsCount(t *testing.T) {
-	w, g, apps := pacedWorld(t)
-	w.Open(g, start)
-	w.Writes.Before = once("apply Kustomization", func() error { return errors.New("no") })
-	if _, err := w.Try(g); err == nil {
-		t.Error("no error")
+	// A Gate that closes during a release holds all targets. The other namespace has its turn first, however often the Gate closes.
+	for _, held := range []string{"abc", "bcd"} {
+		at := w.In(w.FakeClock.Now().Sub(start) + time.Hour)
+		w.Open(g, at)
+		w.Reconcile(g)
+		w.expectHeldOf(apps, held)
+		w.Close(g, w.In(at.Sub(start)+10*time.Second))
+		w.Reconcile(g)
+		w.expectHeldOf(apps, "abcd")
+		w.expectRelease(g, "1 of 4, 4 held")
 	}
-	w.expectHeldOf(apps, "abcd")
-	w.expectRelease(g, "0 of 4, next after 30s, 4 held")
-	w.In(30 * time.Second)
-	w.Reconcile(g)
-	w.expectRelease(g, "2 of 4, next after 1m0s, 2 held")
 }
 
 func TestUnreleasableTargetStopsNoOther(t *testing.T) {
@@ -156,33 +144,6 @@ func TestUnreleasableTargetStopsNoOther(t *testing.T) {
 			w.expectHeldOf(apps, "a")
 		})
 	}
-}
-
-// A target that is free already or must not wait needs no slot.
-func TestCertificatesNeedNoSlot(t *testing.T) {
-	w := newWorld(t)
-	soon, free := w.certificate("soon", nil), w.certificate("free", map[string]any{"renewBefore": "1h"})
-	w.issue(soon, start.Add(-200*day), start.Add(25*time.Hour)) // the renewal is disabled, so only the controller releases it
-	w.issue(free, start.Add(-30*day), start.Add(26*time.Hour))
-	later := []*target.Object{w.certificate("a", nil), w.certificate("b", nil)}
-	g := w.Gate("production", v1alpha1.GateSpec{
-		Default: v1alpha1.StateClosed, Interval: v1alpha1.Duration{Duration: 1000 * time.Hour},
-		Targets: []v1alpha1.TargetReference{certificates}, Release: &v1alpha1.ReleasePolicy{PerMinute: 1},
-	})
-	w.Reconcile(g)
-	w.expectRenewal(soon, "never", key(g), isDeferred...)
-	w.issue(soon, start.Add(-200*day), start.Add(24*time.Hour+90*time.Second))
-	for _, other := range later { // they expire earlier, so that they come first
-		w.issue(other, start.Add(-30*day), start.Add(24*time.Hour+10*time.Second))
-	}
-	w.In(-time.Hour)
-	w.Reconcile(g)
-	w.Open(g, w.FakeClock.Now())
-	w.Reconcile(g)
-	w.expectRenewal(free, "1h", "", isReleased...)
-	w.In(time.Minute)
-	w.Reconcile(g)
-	w.expectRenewal(soon, "", "", isReleased...)
 }
 
 func TestReleaseAfterRestartAndWithoutPerMinute(t *testing.T) {

@@ -154,8 +154,11 @@ func TestHoldWithoutNames(t *testing.T) {
 	removeNames() // another Gate is open, and is reconciled first
 	w.Reconcile(w.Gate("open", v1alpha1.GateSpec{Default: v1alpha1.StateOpened, Targets: []v1alpha1.TargetReference{all()}}))
 
-	removeNames() // the Gate belongs to another shard
-	healthy := w.Client
+	healthy := w.Client // the Gate belongs to another shard
+	w.Client = emptyGates{withoutGates{healthy}}
+	_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(app))
+	w.Must(err)
+	removeNames()
 	w.Client = emptyGates{healthy}
 	w.missing(w.Namespace, "")
 	if !w.Suspended(app) {

@@ -1,14 +1,10 @@
 package controllers_test
 
 import (
-	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/fluxcd/gating-controller/api/v1alpha1"
-	"github.com/fluxcd/gating-controller/internal/target"
 )
 
 func TestDeletedGateReleasesOnlyTargetsWithoutOtherGates(t *testing.T) {
@@ -47,24 +43,4 @@ func TestDeletedGateReleasesOnlyTargetsWithoutOtherGates(t *testing.T) {
 	w.Reconcile(c)
 	w.ExpectReleased(mine, c)
 	w.ExpectHeld(both, b)
-}
-
-// The cache of one shard does not have the Gates of the others.
-func TestGateMissingFromCacheKeepsHolds(t *testing.T) {
-	w := newWorld(t)
-	app := w.NewKustomization("apps", nil)
-	g := w.ClosedGate("production", named("apps"))
-	w.Reconcile(g)
-	key := client.ObjectKeyFromObject(g)
-	w.Client = emptyGates{withoutGates{w.Client}}
-	_, err := w.Reconcilers().Targets.Reconcile(w.Context(), target.KeyOf(app))
-	w.Must(err)
-	w.ExpectHeld(app, g)
-	held, err := w.Targets.HeldBy(w.Context(), key.String())
-	if err != nil || len(held) != 1 || held[0].GetUID() != w.Reload(app).GetUID() {
-		t.Errorf("got %v, %v", held, err)
-	}
-	if got := target.ParseHeldBy(app.GetAnnotations()[v1alpha1.HeldByAnnotation]); !slices.Equal(got, []string{key.String()}) {
-		t.Errorf("held by %q", got)
-	}
 }

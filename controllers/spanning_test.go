@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
@@ -335,38 +334,6 @@ func TestControllerNamespaceIsNotSpanned(t *testing.T) {
 		w.Reconcile(g)
 		w.ExpectHeld(own, g)
 	})
-}
-
-func TestTargetsInOtherNamespacesMustBeAllowed(t *testing.T) {
-	w := newWorld(t)
-	here, there := w.member(w.Namespace, "apps"), w.member(w.NewNamespace(), "apps")
-	g := w.ClosedGate("freeze", w.everywhere())
-	w.Reconcile(g)
-	w.ExpectHeld(here, g)
-	w.ExpectUntouched(there)
-	equal(t, g.Status.TargetFailures()[0].Message, fmt.Sprintf("targets in other namespaces cannot be held from namespace %q: the controller runs with --no-cross-namespace-refs", w.Namespace))
-
-	w.AllowCrossNamespaceRefs = true
-	w.Namespaces = map[string]ctrlcache.Config{w.Namespace: {}}
-	w.Reconcile(g)
-	w.ExpectUntouched(there)
-	equal(t, g.Status.TargetFailures()[0].Message, "the controller does not watch other namespaces: it runs with --watch-all-namespaces=false")
-
-	// A target that was held while references were allowed stays held.
-	w.Namespaces = nil
-	w.Reconcile(g)
-	w.ExpectHeld(there, g)
-	w.AllowCrossNamespaceRefs = false
-	w.Reconcile(g)
-	w.Queues.Targets(0, target.KeyOf(there))
-	w.settle()
-	w.ExpectHolder(there, g)
-	w.Open(g, start)
-	_, _ = w.Try(g)
-	w.settle()
-	if w.Suspended(there) {
-		t.Error("the gate is open, and the target is held")
-	}
 }
 
 // blindClient cannot read namespaces.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/controllers/rollout"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/waves"
@@ -230,5 +231,14 @@ func TestWaveEvents(t *testing.T) {
 		if strings.Join(got, "; ") != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
+	}
+}
+
+// A Gate without waves has no release in waves that could continue.
+func TestRecordsAreDeletedWithWaves(t *testing.T) {
+	status := &v1alpha1.ReleaseStatus{Released: 2, Waves: &v1alpha1.WavesStatus{Current: "one"}, Proceed: &v1alpha1.ProceedRequest{Value: "x"}}
+	for _, before := range []*v1alpha1.ReleaseStatus{status, {Released: 2, Proceed: status.Proceed}} {
+		got := releaser{rollouts: &rollout.Rollouts{}}.withoutWaves(&v1alpha1.Gate{}, released{status: before})
+		equal(t, got.status, &v1alpha1.ReleaseStatus{Released: 2})
 	}
 }

@@ -92,3 +92,24 @@ func TestGatedSourceReportsOutcomeToEachGate(t *testing.T) {
 		}
 	}
 }
+
+func TestGatedSourceWouldBeHeldInModeAudit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		would   verdict.Effect
+		pending bool
+		want    summary.Outcome
+	}{
+		"open":                     {verdict.Open, true, summary.Other},
+		"undecided":                {verdict.Undecided, true, summary.Held}, // the previous outcome
+		"closed, a revision waits": {verdict.Closed, true, summary.WouldHold},
+		"closed, nothing waits":    {verdict.Closed, false, summary.Exempt},
+	} {
+		s := &promotionState{after: &v1alpha1.GatedSource{}}
+		if tc.pending {
+			s.after.Status.Pending = &v1alpha1.SeenRevision{Revision: "main@sha1:b"}
+		}
+		if got := s.audit(verdict.Gate{Audits: true, Would: tc.would}, summary.Held); got != tc.want {
+			t.Errorf("%s: outcome %v, want %v", name, got, tc.want)
+		}
+	}
+}

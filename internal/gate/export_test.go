@@ -11,6 +11,7 @@ import (
 var (
 	LastTransition = lastTransition
 	WithProceed    = withProceed
+	NewestFailures = newest
 )
 
 func RecordHistory(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) {

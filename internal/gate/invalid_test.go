@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -126,5 +127,29 @@ func TestFixedSpecDecidesAgain(t *testing.T) {
 	g.Spec.OpenPeriods = nil
 	if d := gate.Decide(g, noon); d.State != isOpened || len(d.Errors) > 0 {
 		t.Errorf("repaired: %s, %v", d.State, d.Errors)
+	}
+}
+
+func TestInvalidSpecIsStalledUntilFixed(t *testing.T) {
+	schedule := "0 0 31 4-6/2 *"
+	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateOpened, ClosePeriods: []v1alpha1.ClosePeriod{{
+		Period: v1alpha1.Period{Name: "never", Schedule: &schedule, Duration: &v1alpha1.Duration{Duration: time.Hour}},
+	}}}}
+	g.Generation = 1
+	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon).Status(nil)
+	want := map[string]metav1.ConditionStatus{"Stalled": "True", "Ready": "False", v1alpha1.OpenedCondition: "False"}
+	for name, status := range want {
+		c := apimeta.FindStatusCondition(g.Status.Conditions, name)
+		if c == nil || c.Status != status || c.Reason != v1alpha1.InvalidSpecReason || !strings.Contains(c.Message, "spec.closePeriods[0].schedule") {
+			t.Errorf("%s is %+v", name, c)
+		}
+	}
+	if len(g.Status.Conditions) != len(want) || g.Status.ObservedGeneration != 1 {
+		t.Errorf("generation %d, conditions %+v", g.Status.ObservedGeneration, g.Status.Conditions)
+	}
+	g.Generation, g.Spec.ClosePeriods = 2, nil
+	g.Status = gate.NewSnapshot(g, nil).Resolve(gate.Observed{}, noon).Status(nil)
+	if c := apimeta.FindStatusCondition(g.Status.Conditions, "Stalled"); c != nil || g.Status.ObservedGeneration != 2 {
+		t.Errorf("the spec is fixed, but Stalled is %+v", c)
 	}
 }
