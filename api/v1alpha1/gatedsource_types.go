@@ -84,7 +84,7 @@ type GatedSourceSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// Pin has the revision and the spec of a pinned source.
+// PinnableReference names a source that can be pinned.
 // +kubebuilder:validation:XValidation:rule="self.kind != 'Bucket'",message="a Bucket cannot be pinned: it has only the newest revision"
 // +kubebuilder:validation:XValidation:rule="self.kind in ['Bucket', 'GitRepository', 'OCIRepository', 'HelmChart']",message="kind must be GitRepository, OCIRepository or HelmChart"
 // +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="the kind cannot be changed: create another GatedSource"
