@@ -86,7 +86,7 @@ func TestConcurrentChangeIsReconciledAgain(t *testing.T) {
 			}
 		}
 	}
-	isHeldByOther := func(w *world, app *target.Object, g, other *v1alpha1.Gate) { w.ExpectHeld(app, other) }
+	isHeldByOther := func(w *world, app *target.Object, _, other *v1alpha1.Gate) { w.ExpectHeld(app, other) }
 	const apply, report = "apply Kustomization", "patch-status Kustomization"
 	for name, tc := range map[string]struct {
 		opens  bool

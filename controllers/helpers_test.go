@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,17 +68,4 @@ func (emptyGates) List(context.Context, client.ObjectList, ...client.ListOption)
 // broken sets a spec that the API server accepts but that does not compile.
 func broken(g *v1alpha1.Gate) {
 	g.Spec.ClosePeriods = []v1alpha1.ClosePeriod{{Period: v1alpha1.Period{Name: "leap", Schedule: ptr.To("0 0 31 4-6/2 *"), Duration: duration(time.Hour)}}}
-}
-
-// token writes the Secret.
-func (w *world) token(name string, data map[string]string) {
-	w.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, StringData: data}
-	err := cluster.Client.Create(w.Context(), secret)
-	if apierrors.IsAlreadyExists(err) {
-		w.Must(cluster.Client.Delete(w.Context(), secret))
-		secret.ResourceVersion = ""
-		err = cluster.Client.Create(w.Context(), secret)
-	}
-	w.Must(err)
 }

@@ -92,7 +92,7 @@ func (c *cluster) gate(name string) *v1alpha1.Gate {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: []string{v1alpha1.GateFinalizer}},
 		Spec:       v1alpha1.GateSpec{Default: v1alpha1.StateClosed},
 	}
-	c.must(c.WithWatch.Create(c.Context(), g))
+	c.must(c.Create(c.Context(), g))
 	return g
 }
 
@@ -105,7 +105,7 @@ func (c *cluster) exception(name, gate string, from, until time.Duration, ttl *v
 		ValidFrom: metav1.NewTime(start.Add(from)), ValidUntil: metav1.NewTime(start.Add(until)),
 		OpenPeriods: []v1alpha1.Period{{Name: "always", Start: &midnight, End: &midnight}},
 	}}
-	c.must(c.WithWatch.Create(c.Context(), e))
+	c.must(c.Create(c.Context(), e))
 	return e
 }
 
@@ -114,14 +114,14 @@ func (c *cluster) look(e *v1alpha1.GateException, at time.Duration) time.Duratio
 	c.Helper()
 	c.clock.SetTime(start.Add(at))
 	key := client.ObjectKeyFromObject(e)
-	result, err := c.Reconciler.Reconcile(c.Context(), ctrl.Request{NamespacedName: key})
-	c.must(errors.Join(err, client.IgnoreNotFound(c.WithWatch.Get(c.Context(), key, e))))
+	result, err := c.Reconcile(c.Context(), ctrl.Request{NamespacedName: key})
+	c.must(errors.Join(err, client.IgnoreNotFound(c.Get(c.Context(), key, e))))
 	return result.RequeueAfter
 }
 
 func (c *cluster) gone(e *v1alpha1.GateException) bool {
 	c.Helper()
-	err := c.WithWatch.Get(c.Context(), client.ObjectKeyFromObject(e), &v1alpha1.GateException{})
+	err := c.Get(c.Context(), client.ObjectKeyFromObject(e), &v1alpha1.GateException{})
 	c.must(client.IgnoreNotFound(err))
 	return err != nil
 }
@@ -174,7 +174,7 @@ func TestConcurrentlyEditedExceptionIsNotDeleted(t *testing.T) {
 	c.look(e, hour)
 	c.beforeDelete = func() {
 		edited := &v1alpha1.GateException{}
-		c.must(c.WithWatch.Get(t.Context(), client.ObjectKeyFromObject(e), edited))
+		c.must(c.Get(t.Context(), client.ObjectKeyFromObject(e), edited))
 		edited.Generation, edited.Spec.ValidUntil = 2, metav1.NewTime(start.Add(2*hour))
 		c.must(c.WithWatch.Update(c.Context(), edited))
 	}

@@ -33,15 +33,14 @@ func overlays(t *timetable.Timetable, counts []*v1alpha1.GateException, opened, 
 			}
 			return v1alpha1.State(own.State.String()), until
 		}
-		o := v1alpha1.Overlay{Exception: e.Name, Targets: v1alpha1.NewOverlayTargets(e.Spec.Targets)}
-		until := time.Time{}
-		if o.State, until = state(now); until.IsZero() {
+		is, until := state(now)
+		if until.IsZero() {
 			continue
 		}
 		recheck = schedule.Earlier(recheck, until)
-		if o.Next, _ = state(until); o.State != "" || o.Next != "" {
-			o.Until = metav1.NewTime(until)
-			all = append(all, o)
+		if next, _ := state(until); is != "" || next != "" {
+			targets := v1alpha1.NewOverlayTargets(e.Spec.Targets)
+			all = append(all, v1alpha1.Overlay{Exception: e.Name, Targets: targets, State: is, Until: metav1.NewTime(until), Next: next})
 		}
 	}
 	return all, recheck

@@ -108,12 +108,18 @@ func wordsIn(kinds []Kind) []string {
 
 // ParseObjectName parses KIND/[NAMESPACE/]NAME or KIND NAME, for any kind.
 func ParseObjectName(args []string) (kind, namespace, name string, err error) {
-	if len(args) == 2 && !strings.Contains(args[0]+args[1], "/") {
-		args = []string{args[0] + "/" + args[1]}
+	switch {
+	case len(args) == 1:
+		return parseObject(args[0])
+	case len(args) == 2 && !strings.Contains(args[0]+args[1], "/"):
+		return parseObject(args[0] + "/" + args[1])
 	}
-	if len(args) == 1 {
-		kind, namespace, name, err = splitName(args[0], func(string) bool { return true })
-	}
+	return parseObject("")
+}
+
+// parseObject parses KIND/[NAMESPACE/]NAME.
+func parseObject(arg string) (kind, namespace, name string, err error) {
+	kind, namespace, name, err = splitName(arg, func(string) bool { return true })
 	if kind == "" || err != nil {
 		return "", "", "", errors.New("name one object, as KIND/NAME, such as kustomization/apps")
 	}
@@ -123,7 +129,7 @@ func ParseObjectName(args []string) (kind, namespace, name string, err error) {
 // ParseTargets parses KIND/NAME or KIND/NAMESPACE/NAME for kinds that Gates can hold. The name can be * for all objects of the kind.
 func ParseTargets(args []string) (refs []v1alpha1.TargetReference, err error) {
 	for _, arg := range args {
-		kind, namespace, name, err := ParseObjectName([]string{arg})
+		kind, namespace, name, err := parseObject(arg)
 		if err != nil {
 			return nil, err
 		}
