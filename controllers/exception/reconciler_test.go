@@ -176,7 +176,7 @@ func TestConcurrentlyEditedExceptionIsNotDeleted(t *testing.T) {
 		edited := &v1alpha1.GateException{}
 		c.must(c.Get(t.Context(), client.ObjectKeyFromObject(e), edited))
 		edited.Generation, edited.Spec.ValidUntil = 2, metav1.NewTime(start.Add(2*hour))
-		c.must(c.WithWatch.Update(c.Context(), edited))
+		c.must(c.Update(c.Context(), edited))
 	}
 	if left := c.look(e, hour); left != ownwrites.StaleRetry || e.DeletionTimestamp != nil {
 		t.Errorf("requeued after %s, deleted is %t", left, e.DeletionTimestamp != nil)
@@ -190,10 +190,10 @@ func TestExceptionWithoutGateIsDeletedImmediately(t *testing.T) {
 	for name, leave := range map[string]func(*v1alpha1.Gate) error{
 		"gone": func(g *v1alpha1.Gate) error {
 			g.Finalizers = nil
-			return errors.Join(c.WithWatch.Update(t.Context(), g), c.WithWatch.Delete(t.Context(), g))
+			return errors.Join(c.Update(t.Context(), g), c.Delete(t.Context(), g))
 		},
-		"suspended":      func(g *v1alpha1.Gate) error { g.Spec.Suspend = true; return c.WithWatch.Update(t.Context(), g) },
-		"under-deletion": func(g *v1alpha1.Gate) error { return c.WithWatch.Delete(t.Context(), g) },
+		"suspended":      func(g *v1alpha1.Gate) error { g.Spec.Suspend = true; return c.Update(t.Context(), g) },
+		"under-deletion": func(g *v1alpha1.Gate) error { return c.Delete(t.Context(), g) },
 		"still-there":    nil,
 	} {
 		g, e := c.gate(name), c.exception(name, name, 0, hour, nil)
@@ -204,7 +204,7 @@ func TestExceptionWithoutGateIsDeletedImmediately(t *testing.T) {
 		if leave != nil {
 			c.must(leave(g))
 		}
-		c.must(c.WithWatch.Delete(t.Context(), e))
+		c.must(c.Delete(t.Context(), e))
 		if c.look(e, 0); c.gone(e) != (leave != nil) {
 			t.Errorf("the Gate is %s, and the exception is deleted: %t", name, c.gone(e))
 		}
@@ -223,7 +223,7 @@ func TestShardReconcilesExceptionsOfItsGatesAndOfNoGate(t *testing.T) {
 	c.look(e, 0)
 	c.expect(e, inForce)
 	g.Finalizers = nil
-	c.must(errors.Join(c.WithWatch.Update(t.Context(), g), c.WithWatch.Delete(t.Context(), g)))
+	c.must(errors.Join(c.Update(t.Context(), g), c.Delete(t.Context(), g)))
 	c.hidden = true
 	c.look(e, 0)
 	c.expect(e, notFound)
@@ -236,14 +236,14 @@ func TestInvalidExceptionIsStalledUntilFixed(t *testing.T) {
 	fixed := e.Spec.OpenPeriods
 	never := "0 0 31 4-6/2 *"
 	e.Spec.OpenPeriods = []v1alpha1.Period{{Name: "never", Schedule: &never, Duration: &v1alpha1.Duration{Duration: hour}}}
-	c.must(c.WithWatch.Update(t.Context(), e))
+	c.must(c.Update(t.Context(), e))
 	c.look(e, 0)
 	c.expect(e, "Active True InvalidSpec, Ready False InvalidSpec, Stalled True InvalidSpec")
 	if got := conditions.GetMessage(e, "Ready"); !strings.Contains(got, "Periods[0].schedule: Invalid value: ") {
 		t.Errorf("the message is %q", got)
 	}
 	e.Spec.OpenPeriods = fixed
-	c.must(c.WithWatch.Update(t.Context(), e))
+	c.must(c.Update(t.Context(), e))
 	c.look(e, 0)
 	c.expect(e, inForce)
 }
