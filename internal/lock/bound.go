@@ -25,9 +25,11 @@ const (
 
 // Bound drops the last selectors of a kind, and the last entries of a label, if matching an object against all of them would be too
 // expensive for the policy. The API server would then refuse every write of the kind, or with the label. It also drops the last labels if a
-// GateLock cannot have that many, and overlays beyond lockv1alpha1.MaxOverlayLocks. It returns the Gates of the dropped entries as namespace/name.
+// GateLock cannot have that many, and overlays beyond lockv1alpha1.MaxOverlayLocks. It returns the Gates of the dropped entries as
+// namespace/name.
 func Bound(spec *lockv1alpha1.GateLockSpec) (gates []string) {
-	gates = append(boundOverlays(spec), bound(spec.Selectors, func(locks []lockv1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *lockv1alpha1.SelectorLock) []string { return l.Gates })...)
+	selectors := bound(spec.Selectors, func(locks []lockv1alpha1.SelectorLock) int { return fitting(locks, maxSpent, spends) }, func(l *lockv1alpha1.SelectorLock) []string { return l.Gates })
+	gates = append(boundOverlays(spec), selectors...)
 	labels := 0
 	return sorted(append(gates, bound(spec.Labels, func(locks lockv1alpha1.LabelLocks) int {
 		if labels++; labels > lockv1alpha1.MaxLockedLabels {

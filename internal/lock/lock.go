@@ -56,6 +56,11 @@ func targetOf(ref *v1alpha1.TargetReference) target {
 	if !ref.SpansNamespaces() && len(ref.MatchExpressions) == 0 {
 		return target{kind: ref.Kind, name: ref.Name, matchLabels: ref.MatchLabels}
 	}
+	return selectorFor(ref)
+}
+
+// selectorFor returns the target of a reference in the form of a selector.
+func selectorFor(ref *v1alpha1.TargetReference) target {
 	t := target{kind: ref.Kind, name: ref.Name, selects: true, namespaceSelector: ref.NamespaceSelector.Kubernetes()}
 	if t.name == v1alpha1.AnyName {
 		t.name = ""

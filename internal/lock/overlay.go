@@ -14,16 +14,10 @@ import (
 // the Gate is open. Invalid selectors match nothing and are dropped.
 func (p *Part) AddOverlay(locks bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
 	for i := range refs {
-		ref := &refs[i]
-		l := lockv1alpha1.OverlayLock{Locked: locks, Namespace: namespaces[i]}
-		if l.NamespaceSelector = ref.NamespaceSelector.Kubernetes(); ref.Name != v1alpha1.AnyName {
-			l.Name = ref.Name
-		}
-		if len(ref.MatchLabels)+len(ref.MatchExpressions) > 0 {
-			l.Selector = ref.Selector()
-		}
-		if isValid(l.Selector) && isValid(l.NamespaceSelector) {
-			p.addOverlay(ref.Kind, l)
+		if t := selectorFor(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
+			p.addOverlay(t.kind, lockv1alpha1.OverlayLock{
+				Locked: locks, Namespace: namespaces[i], Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector,
+			})
 		}
 	}
 	if locks {
