@@ -72,12 +72,17 @@ func ParseName(arg, namespace string, accepted ...Kind) (Kind, client.ObjectKey,
 
 // isAnyKind returns whether a text before a slash is a kind rather than a namespace, even if no command accepts that kind.
 func isAnyKind(text string) bool {
-	lower := strings.ToLower(text)
 	return slices.ContainsFunc([]Kind{GateKind, ExceptionKind, SourceKind}, func(k Kind) bool { return k.is(text) }) ||
-		slices.ContainsFunc(slices.Concat(validate.Kinds(), KindNames()), func(kind string) bool {
-			kind = strings.ToLower(kind)
-			return lower == kind || lower == kind+"s"
-		})
+		indexOfKind(slices.Concat(validate.Kinds(), KindNames()), text) >= 0
+}
+
+// indexOfKind returns the index of the kind that a text names in any case, as singular or plural, -1 if there is none.
+func indexOfKind(kinds []string, text string) int {
+	lower := strings.ToLower(text)
+	return slices.IndexFunc(kinds, func(kind string) bool {
+		kind = strings.ToLower(kind)
+		return lower == kind || lower == kind+"s"
+	})
 }
 
 // unsupportedKind returns the error for a kind that a command does not accept. near is the kind that the user probably meant, empty if
@@ -133,10 +138,10 @@ func ParseTargets(args []string) (refs []v1alpha1.TargetReference, err error) {
 		if err != nil {
 			return nil, err
 		}
-		names, lower := KindNames(), strings.ToLower(kind)
-		i := slices.IndexFunc(names, func(name string) bool { return lower == strings.ToLower(name) || lower == strings.ToLower(name)+"s" })
+		names := KindNames()
+		i := indexOfKind(names, kind)
 		if i < 0 {
-			return nil, unsupportedKind(kind, nearest(lower, names), names)
+			return nil, unsupportedKind(kind, nearest(strings.ToLower(kind), names), names)
 		}
 		refs = append(refs, v1alpha1.TargetReference{Kind: names[i], Namespace: namespace, Name: name})
 	}
