@@ -168,6 +168,7 @@ func TestExceptionsOfGateDoNotOverlap(t *testing.T) {
 	within := func(effect string) string {
 		return `{"timeZone":"UTC","validFrom":"2099-01-12T00:00:00Z","validUntil":"2099-01-13T00:00:00Z",` + effect + `}`
 	}
+	const someTargets = `"targets":[{"kind":"Kustomization","name":"apps"}],`
 	const nightly, daily = `[{"name":"night","start":"22:00","end":"02:00"}]`, `[{"name":"day","start":"10:00","end":"12:00"}]`
 	overlaps := fmt.Sprintf("denied request: gate exception %[1]s/second overlaps with gate exception %[1]s/first of the same gate production, "+
 		"which lasts from 2099-01-10T00:00:00Z until 2099-01-20T00:00:00Z", w.Namespace)
@@ -184,9 +185,15 @@ func TestExceptionsOfGateDoNotOverlap(t *testing.T) {
 		lasting("01T00", "10T00"), lasting("20T00", "31T00"), `{"validFrom":"2099-01-01T00:00:00Z","validUntil":"2099-01-10T09:00:00+09:00"}`,
 		`{"validFrom":"1970-01-01T00:00:00Z","validUntil":"1970-01-02T00:00:00Z"}`,
 		`{"gateRef":{"name":"staging"},"validFrom":"2099-01-10T00:00:00Z","validUntil":"2099-01-20T00:00:00Z"}`,
+		within(someTargets + `"openPeriods":` + nightly),
 	} {
 		w.allowed(ona, "create --dry-run=server -f "+exceptionFile("second", spec, nil))
 	}
+	// The policy reads the exceptions in order, so it considers the one with targets before the one that is created later.
+	w.createException(ona, "some", strings.Replace(lasting("25T00", "26T00"), "{", "{"+someTargets, 1), nil)
+	w.createException(ona, "later", lasting("27T00", "28T00"), nil)
+	w.judged("later")
+	w.allowed(ona, "create --dry-run=server -f "+exceptionFile("second", lasting("25T00", "26T00"), nil))
 	w.refused(ona, "gate exception "+w.Namespace+"/second-", "create", "-f", exceptionFile("generateName: second-", lasting("19T00", "21T00"), nil))
 	away := newWorld(t)
 	away.createException(away.as("ona", exceptionEditor, viewer), "second", lasting("10T00", "20T00"), nil)

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestExceptionForSomeTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps, web, other := w.Kustomization("apps"), w.Kustomization("web"), w.Kustomization("other")
+	for _, obj := range []*unstructured.Unstructured{apps, web, other} {
+		w.Create(obj)
+	}
+	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{
+		{Kind: "Kustomization", Name: "apps"}, {Kind: "Kustomization", Name: "web"},
+	}}))
+	w.isHeldBy(apps, "production")
+	w.isHeldBy(web, "production")
+	for only, want := range map[string]string{
+		"kustomization/appz":  `there is no Kustomization "appz"`,
+		"kustomization/other": "Kustomization " + w.Namespace + "/other is not a target of gate " + w.Namespace + "/production",
+		"kustomisation/apps":  `unsupported kind "kustomisation": did you mean "Kustomization"?`,
+		"apps":                "name one object, as KIND/NAME",
+	} {
+		w.expect(w.gate("exception", "production", "--for=1h", "--apply", "--only", only), exitError, "", want)
+	}
+	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply", "--only", "kustomizations/apps"), 0, "", "is created, in force until")
+	w.Eventually("apps is released", func() error {
+		if w.Read(apps); harness.Suspended(apps) {
+			return errors.New("it is held")
+		}
+		return nil
+	})
+	w.isHeldBy(web, "production")
+	w.expect(w.gate("why", "ks/apps"), 0, "exception hotfix", "")
+	w.expect(w.gate("why", "ks/web"), 0, "held", "")
+}
