@@ -18,6 +18,11 @@ const (
 	// The request lasts for the duration or spec.window, whichever is shorter.
 	// With the duration 0s, it withdraws the close requests in force. If there are
 	// none, it withdraws the planned close requests of the same user.
+	//
+	// With targets, as in 2026-12-19T12:00:00Z/2h,only=Kustomization/apps, the
+	// request is limited to them. The key only can be repeated, up to 16 times, and
+	// its value is KIND/NAME, or KIND/NAMESPACE/NAME for another namespace than
+	// that of the Gate. The whole value has at most 2048 bytes.
 	OpenRequestedAtAnnotation = openPrefix + "requestedAt"
 
 	// OpenReasonAnnotation is free text with the reason for the open request.
@@ -47,7 +52,8 @@ const (
 	// duration, even if that is longer than spec.window. Without a duration, it
 	// lasts for spec.window. With /unlimited, it lasts until an open request ends
 	// it. With the duration 0s, it withdraws the open request in force. If there
-	// is none, it withdraws open requests that are planned or wait for approval.
+	// is none, it withdraws open requests that are planned or wait for approval. It
+	// can have targets, like OpenRequestedAtAnnotation.
 	CloseRequestedAtAnnotation = closePrefix + "requestedAt"
 
 	// CloseReasonAnnotation is free text with the reason for the close request.

@@ -398,10 +398,10 @@ type GateStatus struct {
 	ResetToDefaultAt *metav1.Time `json:"resetToDefaultAt,omitempty"`
 
 	// requests lists the accepted requests, in this order: ended, in force,
-	// waiting for approval, planned. At most 64. Only the last ended ones are
+	// waiting for approval, planned. At most 96. Only the last ended ones are
 	// kept. A close request in force is dropped if a later one by the same user
 	// lasts at least as long.
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=96
 	// +listType=atomic
 	// +optional
 	Requests []AcceptedRequest `json:"requests,omitempty"`

@@ -5,14 +5,28 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // MaxOverlays is the number of entries in status.overlays of a Gate.
 const MaxOverlays = 32
 
-// Overlay is the state of some targets of a Gate while a GateException with
-// spec.targets is valid. If several overlays match a target, closed wins.
+// Overlay is the state of some targets of a Gate while a request with targets
+// is in force, or while a GateException with spec.targets is valid. If several
+// overlays match a target, those of requests win over those of exceptions, and
+// then closed wins.
 type Overlay struct {
-	// exception is the name of the GateException.
-	Exception string `json:"exception"`
+	// exception is the name of the GateException. Missing if the overlay is from a
+	// request.
+	// +optional
+	Exception string `json:"exception,omitempty"`
+
+	// requestedAt is the time of the request in status.requests. Missing if the
+	// overlay is from a GateException.
+	// +optional
+	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
+
+	// requestedBy is the requester. Empty if unknown, and if the overlay is from a
+	// GateException.
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
 
 	// targets select the targets of the Gate that the overlay applies to, as
-	// spec.targets of the GateException.
+	// spec.targets of the GateException or the targets of the request.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	Targets []OverlayTarget `json:"targets"`
@@ -27,8 +41,10 @@ type Overlay struct {
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// until is when state changes to next.
-	Until metav1.Time `json:"until"`
+	// until is when state changes to next. Missing for a close request without an
+	// end.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
 
 	// next is the state of these targets from the time in until: closed or opened.
 	// Missing if they will have the state of the Gate.
@@ -78,6 +94,16 @@ func NewOverlayTargets(refs []TargetReference) []OverlayTarget {
 		}
 	}
 	return targets
+}
+
+// RequestOverlayTargets returns the targets of a request in the form of a
+// status.
+func RequestOverlayTargets(targets []RequestTarget) []OverlayTarget {
+	all := make([]OverlayTarget, len(targets))
+	for i, t := range targets {
+		all[i] = OverlayTarget{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}
+	}
+	return all
 }
 
 // Reference returns the target in the form of a spec.

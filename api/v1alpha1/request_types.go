@@ -43,6 +43,36 @@ const (
 	RequestEnded RequestState = "Ended"
 )
 
+const (
+	// MaxRequestTargets is the number of targets that one request can be limited
+	// to.
+	MaxRequestTargets = 16
+	// MaxLimitedRequests is the number of requests that are limited to some
+	// targets, of one Gate: in force, planned or waiting for approval.
+	MaxLimitedRequests = 12
+)
+
+// RequestTarget is a target that a request is limited to.
+type RequestTarget struct {
+	// kind of the target.
+	Kind string `json:"kind"`
+
+	// name of the target.
+	Name string `json:"name"`
+
+	// namespace of the target. Missing if it is the namespace of the Gate.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// String returns KIND/NAME, or KIND/NAMESPACE/NAME if the namespace is set.
+func (in RequestTarget) String() string {
+	if in.Namespace == "" {
+		return in.Kind + "/" + in.Name
+	}
+	return in.Kind + "/" + in.Namespace + "/" + in.Name
+}
+
 // HandledRequest records the handled values of the annotation for an action.
 // Requests are edge-triggered: each value is handled once. A value with an
 // earlier time than the last request that began is refused, because Flux may
@@ -81,6 +111,12 @@ type HandledRequest struct {
 	// +optional
 	Unlimited bool `json:"unlimited,omitempty"`
 
+	// targets are the targets in that value. Missing if it has none.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Targets []RequestTarget `json:"targets,omitempty"`
+
 	// requestedBy is the requester of that value. Empty if unknown.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
@@ -95,6 +131,17 @@ type AcceptedRequest struct {
 	// requestedAt is the time when the request takes effect. For a request that
 	// waited for approval, it is the time of the last approval.
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
+
+	// targets limit the request to these targets of the Gate, at most 16. While it
+	// is in force, status.overlays has their state. It does not end a request for
+	// the whole Gate: after its end, the targets have the state of the Gate again.
+	// A request for the whole Gate ends it if the two are for opposite actions. A
+	// target is removed here when another request takes it over. At most 12
+	// requests of a Gate have targets. Missing for a request for the whole Gate.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Targets []RequestTarget `json:"targets,omitempty"`
 
 	// window is the duration in the request. An open request lasts for window or
 	// spec.window, whichever is shorter. A close request lasts for window, or for
@@ -115,8 +162,9 @@ type AcceptedRequest struct {
 
 	// state is Planned before the time of the request, Waiting while an open
 	// request needs more approvals, InForce while the request is in force, and
-	// Ended afterwards. At most 8 users can have a waiting request, one each. A
-	// waiting request is dropped when a user closes the Gate, and at until.
+	// Ended afterwards. At most 8 requests can wait. A new one replaces that of the
+	// same user for the same targets. A waiting request is dropped when a user
+	// closes the Gate or one of its targets, and at until.
 	State RequestState `json:"state"`
 
 	// approvals lists the approvals of an open request by users other than its

@@ -25,7 +25,7 @@ func TestOnlyClosingTransitionIsUrgent(t *testing.T) {
 		return &v1alpha1.Transition{State: state, At: metav1.NewTime(edge.Add(after))}
 	}
 	overlay := func(state v1alpha1.State, after time.Duration, then v1alpha1.State) *v1alpha1.Overlay {
-		return &v1alpha1.Overlay{State: state, Until: metav1.NewTime(edge.Add(after)), Next: then}
+		return &v1alpha1.Overlay{State: state, Until: &metav1.Time{Time: edge.Add(after)}, Next: then}
 	}
 	for name, tc := range map[string]struct {
 		next    *v1alpha1.Transition

@@ -16,7 +16,7 @@ func TestGateEntryInLock(t *testing.T) {
 	locked, unlocked := lock.NewPart(true, refs...), lock.NewPart(false)
 	overlaid := func(state v1alpha1.State, until time.Duration, then v1alpha1.State, targets ...v1alpha1.TargetReference) func(*v1alpha1.Gate) {
 		return func(g *v1alpha1.Gate) {
-			g.Status.Overlays = []v1alpha1.Overlay{{State: state, Until: metav1.NewTime(now.Add(until)), Next: then, Targets: v1alpha1.NewOverlayTargets(append(targets, v1alpha1.TargetReference{Kind: "Certificate", Name: "*"}))}}
+			g.Status.Overlays = []v1alpha1.Overlay{{State: state, Until: &metav1.Time{Time: now.Add(until)}, Next: then, Targets: v1alpha1.NewOverlayTargets(append(targets, v1alpha1.TargetReference{Kind: "Certificate", Name: "*"}))}}
 		}
 	}
 	with := func(part lock.Part, locks bool, namespace string) lock.Part {

@@ -4,19 +4,24 @@ package annotations
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// MaxTime is the longest TIME/DURATION in bytes.
-const MaxTime = 80
+const (
+	// MaxTime is the longest TIME/DURATION in bytes.
+	MaxTime = 80
+	// MaxRequest is the longest value of a request in bytes.
+	MaxRequest = 2048
+)
 
 // Unlimited replaces the duration of a close request without end.
 const Unlimited = "unlimited"
 
-// A Value is the value of an annotation requestedAt: TIME[/DURATION][,key=value]...
+// A Value is the value of an annotation requestedAt: TIME[/DURATION][,key=value]... or TIME[/DURATION][,only=KIND/NAME]...
 type Value struct {
 	// At is in UTC.
 	At time.Time
@@ -25,12 +30,16 @@ type Value struct {
 	Unlimited bool
 	// Keys holds the value of each key.
 	Keys map[string]string
+	// Only lists the targets that the value is limited to, without duplicates. It is nil if it is not limited.
+	Only []v1alpha1.RequestTarget
 }
 
 // A Form describes the form of values of an annotation.
 type Form struct {
 	// Duration permits a duration, and Unlimited permits the word unlimited instead.
 	Duration, Unlimited bool
+	// Only permits the repeated key only.
+	Only bool
 	// Keys are in the required order.
 	Keys []Key
 	// Example is a valid value.
@@ -60,13 +69,14 @@ var (
 	uid      = regexp.MustCompile(`^[0-9a-f-]{36}$`)
 	request  = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z$`)
 	wave     = regexp.MustCompile(`^(` + v1alpha1.RestOfTargets + `|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$`)
+	only     = regexp.MustCompile(`^([A-Z][A-Za-z0-9]{0,62})/(?:([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)$`)
 	revision = regexp.MustCompile(`^[^\s]{1,512}$`)
 )
 
 // The forms for all verbs. The policies in config/policies also contain the forms for approvals.
 var (
-	Open    = &Form{Duration: true, Example: "2026-12-19T12:00:00Z/30m"}
-	Close   = &Form{Duration: true, Unlimited: true, Example: "2026-12-19T12:00:00Z/3d"}
+	Open    = &Form{Duration: true, Only: true, Example: "2026-12-19T12:00:00Z/30m"}
+	Close   = &Form{Duration: true, Unlimited: true, Only: true, Example: "2026-12-19T12:00:00Z/3d"}
 	Pass    = &Form{Duration: true, Example: "2026-12-19T12:00:00Z/30m"}
 	Proceed = &Form{Keys: []Key{{Name: "wave", Placeholder: "NAME", Optional: true, Pattern: wave}}, Example: "2026-12-19T12:00:00Z,wave=canary"}
 
@@ -105,6 +115,9 @@ func (f *Form) String() string {
 		}
 		text += item
 	}
+	if f.Only {
+		text += "[,only=KIND/NAME]..."
+	}
 	return text
 }
 
@@ -140,10 +153,28 @@ func (f *Form) Parse(value string) (Value, error) {
 		}
 		v.Keys[k.Name] = text
 	}
+	if more && f.Only && len(value) <= MaxRequest {
+		v.Only, more = parseOnly(rest)
+	}
 	if more {
 		return Value{}, &FormError{f}
 	}
 	return v, nil
+}
+
+// parseOnly parses only=TARGET[,only=TARGET]..., with at most v1alpha1.MaxRequestTargets different targets.
+func parseOnly(text string) (all []v1alpha1.RequestTarget, invalid bool) {
+	for item := range strings.SplitSeq(text, ",") {
+		target, found := strings.CutPrefix(item, "only=")
+		parts := only.FindStringSubmatch(target)
+		if !found || parts == nil {
+			return nil, true
+		}
+		if t := (v1alpha1.RequestTarget{Kind: parts[1], Namespace: parts[2], Name: parts[3]}); !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all, len(all) > v1alpha1.MaxRequestTargets
 }
 
 // parseTime parses TIME[/DURATION].
@@ -176,6 +207,9 @@ func (f *Form) Format(v Value) string {
 	}
 	if what := f.FormatKeys(v.Keys); what != "" {
 		text += "," + what
+	}
+	for _, t := range v.Only {
+		text += ",only=" + t.String()
 	}
 	return text
 }

@@ -113,7 +113,7 @@ func TestFormatsAreAsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"open": "TIME[/DURATION]", "close": "TIME[/DURATION|/unlimited]", "pass": "TIME[/DURATION]", "proceed": "TIME[,wave=NAME]",
+		"open": "TIME[/DURATION][,only=KIND/NAME]...", "close": "TIME[/DURATION|/unlimited][,only=KIND/NAME]...", "pass": "TIME[/DURATION]", "proceed": "TIME[,wave=NAME]",
 		"exception": "TIME,generation=NUMBER,uid=UID", "request": "TIME,request=TIME,uid=UID", "revision": "TIME,round=NUMBER,uid=UID,revision=REVISION",
 	} {
 		f := forms[name]

@@ -169,7 +169,7 @@ func TestRefusedRequests(t *testing.T) {
 		"after an open":                        `closed; 12:00 - opens; 12:01 - opens yesterday ! must be; 12:01 - opens 2027-12-28T12:00:00Z ! at most; 12:01 - opens 11:59:59 ! must not be earlier; 12:01 is opened requested 12:00`,
 		"an open of an older replica's clock":  `closed; 12:00 bob opens 12:00:50/1m; - writes open 11:00/5h; 12:00:10 reconciles opened; 13:00 reconciles closed`,
 		"a time too long for the status":       `closed; 12:00 git opens 2026-11-23T12:00:00.00000000000000000000000000000000000000000000000000000000000000000000Z ! must`,
-		"unlimited, of an open":                `opened; 12:00 bob opens /unlimited ! must be TIME[/DURATION], such as `,
+		"unlimited, of an open":                `opened; 12:00 bob opens /unlimited ! must be TIME[/DURATION][,only=KIND/NAME]..., such as `,
 		"webhooks end only closes of webhooks": `opened; 12:00:00.5 ops/alerts closes; 12:01 alice closes /10m; 12:02:00.5 ops/alerts opens ! by alice; 12:30 is closed
 			12:31:00.5 ops/alerts opens; 12:31:01 is opened; 12:40:00.5 ops/alerts closes; 12:41 alice closes; 12:42 bob opens; 12:42 is opened by bob`,
 		"the name of a receiver is not that of a user": `opened; 12:00:00.5 ops/alerts closes /1m; - writes close 12:05; 12:05 reconciles closed last -; 12:06:00.5 ops/alerts opens ! so a webhook cannot open it`,

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,8 +63,10 @@ func (in *Snapshot) Decide(now time.Time) Decision {
 	request := requests.Deciding(s.Reason)
 	d.Message = message(s, d.Next, &g.Spec, request)
 	var edge time.Time
-	d.Overlays, edge = overlays(compiled.Timetable, counts, opened, closed, now)
-	d.Recheck = schedule.Earlier(d.Recheck, edge)
+	d.Overlays, edge = requestOverlays(compiled.Timetable, requests, now)
+	exceptions, next := overlays(compiled.Timetable, counts, opened, closed, now)
+	d.Overlays = append(d.Overlays, exceptions...)
+	d.Recheck = schedule.Earlier(schedule.Earlier(d.Recheck, edge), next)
 	if why := waitsFor(g); why != "" {
 		d.wait(g, s, request, why)
 		onlyClosing(d.Overlays, nil)
@@ -142,7 +143,8 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	d := Decision{
 		State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason, Errors: errs,
 		Message:     msgInvalidStaysClosed + cause,
-		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt, Overlays: slices.Clone(g.Status.Overlays),
+		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt,
+		Overlays: withoutSpec(g.Status.Overlays, ledger.At(g, now), now),
 	}
 	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
 		return d

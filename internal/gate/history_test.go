@@ -34,7 +34,7 @@ func TestHistoryHasChangesAndRequests(t *testing.T) {
 	passes(g, at(13))
 	stampOf := func(hour int) *metav1.MicroTime { return &metav1.MicroTime{Time: at(hour)} }
 	want := []v1alpha1.HistoryEntry{
-		{At: metav1.NewTime(at(13)), Reason: "RequestRefused", Action: "close", Refused: "must be TIME[/DURATION|/unlimited], such as 2026-12-19T12:00:00Z/3d"},
+		{At: metav1.NewTime(at(13)), Reason: "RequestRefused", Action: "close", Refused: "must be TIME[/DURATION|/unlimited][,only=KIND/NAME]..., such as 2026-12-19T12:00:00Z/3d"},
 		{At: metav1.NewTime(at(13)), Reason: "RequestAccepted", Action: "open", Until: &metav1.Time{Time: at(15)}, RequestedAt: stampOf(13), RequestedBy: "bob"},
 		{At: metav1.NewTime(at(12)), State: "opened", Reason: "OpenPeriod", Period: "noon", Until: &metav1.Time{Time: at(14)}},
 		{At: metav1.NewTime(at(11)), State: "closed", Reason: "OutsideOpenPeriods", Until: &metav1.Time{Time: at(12)}},

@@ -2,7 +2,10 @@ package gate
 
 // Messages shown to users in conditions, events, the history, errors and logs.
 const (
-	msgOverlay               = "Gate %s for this target by exception '%s'"
+	msgOverlay               = "Gate %s for this target by %s"
+	msgOfException           = "exception '%s'"
+	msgByRequestOf           = "a request of %s"
+	msgByRequest             = "a request"
 	msgOtherUID              = "%s is the UID of another exception"
 	msgOtherGeneration       = "generation %s is not the current one"
 	msgNotApprovable         = "Exception cannot be approved: its authors are unknown, because it was created without config/policies, and gate '%s/%s' requires %s; create it again"

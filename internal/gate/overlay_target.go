@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // WithOverlays returns a Gate as it is for a target with these overlays, which must be from the status of the Gate: a copy, or g itself if
-// there are none. Among overlays, closed wins. While an overlay decides, the target takes no part in the release of the others, so the copy
+// there are none. While an overlay decides, the target takes no part in the release of the others, so the copy
 // has no spec.release.
 func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
@@ -20,18 +21,19 @@ func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate
 		return g
 	}
 	changed := *g
-	next := nextWith(g, opened, matching)
-	changed.Status.NextTransition = &next
+	if next := nextWith(g, opened, matching); !next.At.IsZero() {
+		changed.Status.NextTransition = &next
+	}
 	if by := deciding(matching, time.Time{}); by != nil {
-		condition := *opened
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, v1alpha1.ExceptionAppliesReason, fmt.Sprintf(msgOverlay, by.State, by.Exception)
+		condition, reason := *opened, reasonOf(by, by.State)
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, fmt.Sprintf(msgOverlay, by.State, OverlayCause(by))
 		if by.State == v1alpha1.StateOpened {
 			condition.Status = metav1.ConditionTrue
 		}
 		changed.Spec.Release = nil
 		changed.Status.Conditions = slices.Clone(g.Status.Conditions)
 		meta.SetStatusCondition(&changed.Status.Conditions, condition)
-		changed.Status.LastTransition = &v1alpha1.Transition{State: by.State, Reason: v1alpha1.ExceptionAppliesReason, Exception: by.Exception}
+		changed.Status.LastTransition = &v1alpha1.Transition{State: by.State, Reason: reason, Exception: by.Exception}
 		if by.Since != nil {
 			changed.Status.LastTransition.At = *by.Since
 		}
@@ -39,10 +41,38 @@ func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate
 	return &changed
 }
 
-// deciding returns the overlay that decides at an instant, nil if none does. A zero instant is that of the decision on the Gate.
+// OverlayCause describes the request or the exception of an overlay.
+func OverlayCause(o *v1alpha1.Overlay) string {
+	switch {
+	case o.Exception != "":
+		return fmt.Sprintf(msgOfException, o.Exception)
+	case o.RequestedBy != "":
+		return fmt.Sprintf(msgByRequestOf, o.RequestedBy)
+	}
+	return msgByRequest
+}
+
+// reasonOf returns the reason of the condition Opened while an overlay has a state.
+func reasonOf(o *v1alpha1.Overlay, state v1alpha1.State) string {
+	switch {
+	case o.Exception != "":
+		return v1alpha1.ExceptionAppliesReason
+	case state == v1alpha1.StateOpened:
+		return string(schedule.OpenRequested)
+	}
+	return string(schedule.CloseRequested)
+}
+
+// deciding returns the overlay that decides at an instant, nil if none does. A zero instant is that of the decision on the Gate. Requests win
+// over exceptions, and then closed wins.
 func deciding(matching []*v1alpha1.Overlay, at time.Time) (by *v1alpha1.Overlay) {
 	for _, o := range matching {
-		if state := stateAt(o, at); state == v1alpha1.StateClosed || state == v1alpha1.StateOpened && by == nil {
+		state := stateAt(o, at)
+		switch {
+		case state == "":
+		case by == nil, by.Exception != "" && o.Exception == "":
+			by = o
+		case state == v1alpha1.StateClosed && (by.Exception != "") == (o.Exception != ""):
 			by = o
 		}
 	}
@@ -51,7 +81,7 @@ func deciding(matching []*v1alpha1.Overlay, at time.Time) (by *v1alpha1.Overlay)
 
 // stateAt returns the state of an overlay at an instant, empty if it has the state of the Gate.
 func stateAt(o *v1alpha1.Overlay, at time.Time) v1alpha1.State {
-	if at.Before(o.Until.Time) {
+	if o.Until == nil || at.Before(o.Until.Time) {
 		return o.State
 	}
 	return o.Next
@@ -69,12 +99,13 @@ func nextWith(g *v1alpha1.Gate, opened *metav1.Condition, matching []*v1alpha1.O
 		next = *g.Status.NextTransition
 	}
 	for _, o := range matching {
-		if next.At.IsZero() || o.Until.Before(&next.At) {
-			next = v1alpha1.Transition{At: o.Until, State: state, Reason: opened.Reason}
+		if o.Until != nil && (next.At.IsZero() || o.Until.Before(&next.At)) {
+			next = v1alpha1.Transition{At: *o.Until, State: state, Reason: opened.Reason}
 		}
 	}
-	if by := deciding(matching, next.At.Time); by != nil {
-		next.State, next.Reason, next.Period, next.Exception = stateAt(by, next.At.Time), v1alpha1.ExceptionAppliesReason, "", by.Exception
+	if by := deciding(matching, next.At.Time); by != nil && !next.At.IsZero() {
+		next.State = stateAt(by, next.At.Time)
+		next.Reason, next.Period, next.Exception = reasonOf(by, next.State), "", by.Exception
 	}
 	return next
 }
@@ -85,7 +116,7 @@ func LockedState(o *v1alpha1.Overlay, now time.Time) v1alpha1.State {
 	switch state := stateAt(o, now); {
 	case state == v1alpha1.StateClosed, o.State == v1alpha1.StateClosed:
 		return v1alpha1.StateClosed
-	case now.Before(o.Until.Time):
+	case o.Until == nil || now.Before(o.Until.Time):
 		return state
 	}
 	return ""
@@ -94,6 +125,6 @@ func LockedState(o *v1alpha1.Overlay, now time.Time) v1alpha1.State {
 // OverlaysClose returns whether at an instant, an overlay closes targets or stops opening them.
 func OverlaysClose(g *v1alpha1.Gate, at time.Time) bool {
 	return slices.ContainsFunc(g.Status.Overlays, func(o v1alpha1.Overlay) bool {
-		return stateAt(&o, at) == v1alpha1.StateClosed || o.State == v1alpha1.StateOpened && !at.Before(o.Until.Time)
+		return stateAt(&o, at) == v1alpha1.StateClosed || o.State == v1alpha1.StateOpened && stateAt(&o, at) != v1alpha1.StateOpened
 	})
 }

@@ -176,7 +176,7 @@ func TestOverlayOpensByBothClocks(t *testing.T) {
 			t.Errorf("%s: got %s with overlays %+v", name, r.State, r.Overlays)
 		}
 	}
-	g.Status.Overlays = []v1alpha1.Overlay{{Exception: "x", State: isOpened, Until: metav1.Time{Time: utc("2026-11-23T13:00:00Z")}}}
+	g.Status.Overlays = []v1alpha1.Overlay{{Exception: "x", State: isOpened, Until: &metav1.Time{Time: utc("2026-11-23T13:00:00Z")}}}
 	if r := resolve(gate.Observed{Behind: time.Minute}, "2026-11-23T12:59:30Z"); len(r.Overlays) > 0 {
 		t.Errorf("the server's clock has reached the end, got overlays %+v", r.Overlays)
 	}

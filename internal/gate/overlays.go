@@ -4,12 +4,69 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
+
+// requestOverlays returns the overlays of the requests with targets that are in force or planned. Close periods with override: Deny win over
+// open requests. recheck is the first change, zero if there is none.
+func requestOverlays(t *timetable.Timetable, requests *ledger.Ledger, now time.Time) (all []v1alpha1.Overlay, recheck time.Time) {
+	for _, r := range requests.Limited(now) {
+		plan := t.Requested(r.Action, r.Period)
+		is := plan.Now(now)
+		o := requestOverlay(&r, requestedState(is.Reason))
+		if recheck = schedule.Earlier(recheck, is.Until); !is.Until.IsZero() {
+			o.Until, o.Next = &metav1.Time{Time: is.Until}, requestedState(plan.Now(is.Until).Reason)
+		}
+		if o.State != "" || o.Next != "" {
+			all = append(all, o)
+		}
+	}
+	return all, recheck
+}
+
+// requestOverlay returns the overlay of a request with targets.
+func requestOverlay(r *ledger.Limited, state v1alpha1.State) v1alpha1.Overlay {
+	at := metav1.NewMicroTime(r.At)
+	return v1alpha1.Overlay{RequestedAt: &at, RequestedBy: r.By, Targets: v1alpha1.RequestOverlayTargets(r.Targets), State: state}
+}
+
+// requestedState returns the state that a request decides on, empty if the reason is not a request.
+func requestedState(reason schedule.Reason) v1alpha1.State {
+	switch reason {
+	case schedule.OpenRequested:
+		return v1alpha1.StateOpened
+	case schedule.CloseRequested:
+		return v1alpha1.StateClosed
+	}
+	return ""
+}
+
+// withoutSpec returns the overlays of a Gate with an invalid spec: those in its status, except open requests that have ended, and those of
+// its close requests.
+func withoutSpec(before []v1alpha1.Overlay, requests *ledger.Ledger, now time.Time) []v1alpha1.Overlay {
+	var closed, open []v1alpha1.Overlay
+	for _, r := range requests.Limited(now) {
+		o := requestOverlay(&r, v1alpha1.StateClosed)
+		if !r.Until.IsZero() {
+			o.Until = &metav1.Time{Time: r.Until}
+		}
+		switch {
+		case r.Action == v1alpha1.RequestOpen:
+			o.State = v1alpha1.StateOpened
+			open = append(open, o)
+		case !r.From.After(now):
+			closed = append(closed, o)
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(before), func(o v1alpha1.Overlay) bool { return o.RequestedAt != nil && !isOpenIn(open, &o) })
+	return append(closed, kept...)
+}
 
 // overlays returns the overlays of the exceptions with targets among those that count, except those in excess. An overlay has no state of
 // its own while something that wins over exceptions decides. An exception without effect until the next change has no overlay. recheck is
@@ -40,7 +97,7 @@ func overlays(t *timetable.Timetable, counts []*v1alpha1.GateException, opened, 
 		recheck = schedule.Earlier(recheck, until)
 		if next, _ := state(until); is != "" || next != "" {
 			targets := v1alpha1.NewOverlayTargets(e.Spec.Targets)
-			all = append(all, v1alpha1.Overlay{Exception: e.Name, Targets: targets, State: is, Until: metav1.NewTime(until), Next: next})
+			all = append(all, v1alpha1.Overlay{Exception: e.Name, Targets: targets, State: is, Until: &metav1.Time{Time: until}, Next: next})
 		}
 	}
 	return all, recheck
@@ -51,22 +108,28 @@ func overlays(t *timetable.Timetable, counts []*v1alpha1.GateException, opened, 
 func onlyClosing(all, other []v1alpha1.Overlay) (removed bool) {
 	for i := range all {
 		o := &all[i]
-		if o.State == v1alpha1.StateOpened && !isOpenIn(other, o.Exception) {
+		if o.State == v1alpha1.StateOpened && !isOpenIn(other, o) {
 			o.State, removed = "", true
 		}
 	}
 	return removed
 }
 
-// isOpenIn returns whether the overlay of an exception opens its targets.
-func isOpenIn(all []v1alpha1.Overlay, exception string) bool {
-	return slices.ContainsFunc(all, func(o v1alpha1.Overlay) bool { return o.Exception == exception && o.State == v1alpha1.StateOpened })
+// isOpenIn returns whether an overlay of the same exception or requester opens the same targets.
+func isOpenIn(all []v1alpha1.Overlay, o *v1alpha1.Overlay) bool {
+	return slices.ContainsFunc(all, func(other v1alpha1.Overlay) bool { return other.State == v1alpha1.StateOpened && isSame(o, &other) })
+}
+
+// isSame returns whether two overlays are of the same exception, or of the same requester with the same targets. The time of a request may
+// differ, because it can depend on the clock.
+func isSame(a, b *v1alpha1.Overlay) bool {
+	return a.Exception == b.Exception && a.RequestedBy == b.RequestedBy && (a.Exception != "" || equality.Semantic.DeepEqual(a.Targets, b.Targets))
 }
 
 // opensMore returns whether an overlay opens targets that the other overlays do not open.
 func opensMore(all, before []v1alpha1.Overlay) bool {
 	return slices.ContainsFunc(all, func(o v1alpha1.Overlay) bool {
-		return o.State == v1alpha1.StateOpened && !isOpenIn(before, o.Exception)
+		return o.State == v1alpha1.StateOpened && !isOpenIn(before, &o)
 	})
 }
 
@@ -80,7 +143,7 @@ func withSince(all, before []v1alpha1.Overlay, now time.Time) []v1alpha1.Overlay
 		}
 		o.Since = &metav1.Time{Time: now.UTC().Truncate(time.Second)}
 		for j := range before {
-			if b := &before[j]; b.Exception == o.Exception && b.State == o.State && b.Since != nil {
+			if b := &before[j]; isSame(b, o) && b.State == o.State && b.Since != nil {
 				o.Since = b.Since
 			}
 		}

@@ -43,7 +43,7 @@ func TestRequestIsAcceptedOrRefused(t *testing.T) {
 		"400 days ahead":              {value: stamp(noon.Add(400 * days)), refusal: "at most 366 days from now"},
 		"in the year 9999":            {value: "9999-12-31T23:59:59Z", refusal: "at most 366 days from now"},
 		"in the year 1":               {value: "0001-01-01T00:00:00Z", refusal: "at most 366 days from now"},
-		"yesterday":                   {value: "yesterday", refusal: "must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m"},
+		"yesterday":                   {value: "yesterday", refusal: "must be TIME[/DURATION][,only=KIND/NAME]..., such as 2026-12-19T12:00:00Z/30m"},
 		"empty":                       {value: "", refusal: "must be TIME[/DURATION]"},
 		"a date only":                 {value: "2026-11-23", refusal: "must be TIME[/DURATION]"},
 		"without a zone":              {value: "2026-11-23T12:00:00", refusal: "must be TIME[/DURATION]"},

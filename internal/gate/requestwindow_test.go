@@ -15,7 +15,7 @@ import (
 
 func TestRequestWindowIsAcceptedOrRefused(t *testing.T) {
 	const refusal = "must have a DURATION from 1s to 366d, or 0s to withdraw requests"
-	const malformed = "must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m"
+	const malformed = "must be TIME[/DURATION][,only=KIND/NAME]..., such as 2026-12-19T12:00:00Z/30m"
 	for value, tc := range map[string]struct {
 		window  time.Duration
 		refusal string

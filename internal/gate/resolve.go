@@ -148,7 +148,7 @@ func (r *Resolution) decide(d Decision) {
 // time have changed. The latter matters, because a close may have ended by only one of the two clocks.
 func (r *Resolution) opens() bool {
 	before := r.snapshot.Gate
-	return opensMore(r.Overlays, before.Status.Overlays) || r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
+	return opensMore(r.Overlays, before.Status.Overlays) || len(r.Handled) > 0 && opensMore(r.Overlays, nil) || r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
 		len(r.Handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
 		conditions.GetReason(before, meta.ReadyCondition) == v1alpha1.TimeUnknownReason)
 }
@@ -205,7 +205,9 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 		onlyClosing(d.Overlays, r.Overlays)
 		r.Overlays = d.Overlays
 		for i := range r.Overlays {
-			r.Rechecks = append(r.Rechecks, r.Overlays[i].Until.Add(-ahead))
+			if until := r.Overlays[i].Until; until != nil {
+				r.Rechecks = append(r.Rechecks, until.Add(-ahead))
+			}
 		}
 		switch {
 		case r.State == v1alpha1.StateClosed:

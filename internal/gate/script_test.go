@@ -14,6 +14,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // runScripts runs each script as a test of its own. Steps are separated by semicolons or line breaks, and times are of 23 November 2026:
@@ -27,6 +28,8 @@ import (
 //	approvals 2                               open requests need approvals, and the API server stamps names
 //	12:00 bob,carol approves                  approvals of all requests
 //	12:00 is closed by alice until 13:00      the decision: also requested TIME, reset TIME, recheck TIME, last NAME; "= TEXT" is its message
+//	12:00 alice opens /1h only a b            a request that is limited to the Kustomizations a and b, here and in "writes" and "calls"
+//	12:00 targets a,b opened                  the state of these Kustomizations, after the controller has handled what is new
 //	12:00 reconciles closed                   the same, after the controller has handled what is new
 //
 // A dash is a request without a name. "! TEXT" is a refusal.
@@ -71,14 +74,31 @@ func timeStamp(s string) string {
 
 // requestValue completes the time of a request.
 func requestValue(now string, words []string) string {
+	words, targets := cutTargets(words)
 	at, duration, hasDuration := strings.Cut(strings.Join(words, ""), "/")
 	if at == "" {
 		at = now
 	}
+	value := timeStamp(at)
 	if hasDuration {
-		return timeStamp(at) + "/" + duration
+		value += "/" + duration
 	}
-	return timeStamp(at)
+	for _, t := range targets {
+		value += ",only=" + t.String()
+	}
+	return value
+}
+
+// cutTargets cuts the targets after the word only.
+func cutTargets(words []string) (before []string, targets []v1alpha1.RequestTarget) {
+	i := slices.Index(words, "only")
+	if i < 0 {
+		return words, nil
+	}
+	for _, name := range words[i+1:] {
+		targets = append(targets, v1alpha1.RequestTarget{Kind: "Kustomization", Name: name})
+	}
+	return words[:i], targets
 }
 
 func receiver(who string) string {
@@ -116,6 +136,16 @@ func (s *scriptRun) step(step string) {
 		}
 	case words[1] == "writes":
 		s.annotate(words[0], v1alpha1.RequestAction(words[2]), requestValue("", words[3:]))
+	case words[1] == "targets":
+		s.g, _ = resolved(s.g, utc(timeStamp(words[0])))
+		for name := range strings.SplitSeq(words[2], ",") {
+			obj := kustomization(name)
+			obj.SetNamespace(s.g.Namespace)
+			g := verdict.Scope{}.ForTarget(s.g, obj)
+			if effect := verdict.Governing("", g, utc(timeStamp(words[0]))).Effect; effect != map[string]verdict.Effect{"opened": verdict.Open, "closed": verdict.Closed}[words[3]] {
+				s.Errorf("%s: %s has effect %d, requests %+v, overlays %+v", step, name, effect, s.g.Status.Requests, s.g.Status.Overlays)
+			}
+		}
 	case words[1] == "is":
 		s.decides(step, utc(timeStamp(words[0])), words[2:], text)
 	case words[1] == "reconciles":
@@ -175,6 +205,7 @@ func (s *scriptRun) requests(step string, words []string, refusal string) {
 // calls has a GateReceiver write a request.
 func (s *scriptRun) calls(step string, words []string, want, refusal string) {
 	r := ledger.Request{Action: v1alpha1.RequestAction(words[3]), By: receiver(words[1]), Reason: "tests passed"}
+	words, r.Targets = cutTargets(words)
 	if len(words) > 4 {
 		d, err := time.ParseDuration(words[4][1:])
 		if err != nil {

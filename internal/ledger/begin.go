@@ -27,12 +27,17 @@ func (l *Ledger) advance(now time.Time) (begun []v1alpha1.AcceptedRequest, refus
 
 // begin puts a request in force at an instant. A close request joins those in force. An open request ends all of them, or is refused.
 func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
-	if r.Action == v1alpha1.RequestClose {
-		l.beginClose(r, at)
-		return nil
-	}
 	if err := l.refuses(&r, at); err != nil {
 		return err
+	}
+	l.takeOver(&r, at)
+	switch {
+	case len(r.Targets) > 0:
+		l.beginLimited(r)
+		return nil
+	case r.Action == v1alpha1.RequestClose:
+		l.beginClose(r, at)
+		return nil
 	}
 	for _, closed := range l.closes {
 		if !closed.lasts(at) {
@@ -52,9 +57,8 @@ func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// beginClose puts a close request in force. It ends the open request and drops open requests that lack approvals.
+// beginClose puts a close request for the whole Gate in force. It ends the open request.
 func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
-	l.voidUnapproved(&r)
 	if l.open != nil {
 		l.ends([]*inForce{l.open}, &r)
 	}
@@ -75,21 +79,30 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	l.merge(r.Source)
 }
 
-// endsOpen returns whether a close request still matters although it had ended before the controller read it. It does if it has ended the
+// endsOpen returns whether a close request still matters although it had ended before the controller read it. It does if it has ended an
 // open request in force, or would have refused that request while it was planned.
 func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
-	if r.Action != v1alpha1.RequestClose || l.open == nil || !l.open.lasts(now.Add(-MaxSkew)) {
-		return false
-	}
-	closed := r.At.Add(slack(r.source, l.open.Source))
-	return !l.open.RequestedAt.After(closed) || !l.open.AcceptedAt.After(closed) && l.open.RequestedAt.Time.Before(end)
+	return r.Action == v1alpha1.RequestClose && slices.ContainsFunc(l.current(), func(open *inForce) bool {
+		if open.Action != v1alpha1.RequestOpen || !concerns(r.Targets, open.Targets) || !open.lasts(now.Add(-MaxSkew)) {
+			return false
+		}
+		closed := r.At.Add(slack(r.source, open.Source))
+		return !open.RequestedAt.After(closed) || !open.AcceptedAt.After(closed) && open.RequestedAt.Time.Before(end)
+	})
 }
 
-// refuses returns an error if a close request that is in force at an instant refuses an open request.
+// refuses returns an error if a close request that is in force at an instant refuses an open request. One with targets does not refuse an
+// open request for the whole Gate, but stays in force.
 func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
-	for _, closed := range l.closes {
-		if !closed.lasts(at) {
+	if r.Action == v1alpha1.RequestClose {
+		return nil
+	}
+	for _, closed := range l.current() {
+		if closed.Action != v1alpha1.RequestClose || !closed.lasts(at) || !concerns(closed.Targets, r.Targets) {
 			continue
+		}
+		if closed.Targets == nil && r.Targets != nil && Withdraws(r.Window) {
+			continue // it ends only close requests with targets
 		}
 		if err := mayEnd(r, &closed.AcceptedRequest); err != nil {
 			return fmt.Errorf(msgRefused, err, newRequest(closed.AcceptedRequest))

@@ -39,17 +39,23 @@ func (r *inForce) lasts(at time.Time) bool { return r.end.IsZero() || at.Before(
 func newRequest(r v1alpha1.AcceptedRequest) Request {
 	return Request{
 		Action: r.Action, At: r.RequestedAt.Time, Window: r.Window, Unlimited: r.Unlimited, By: r.RequestedBy, Reason: r.Message, source: r.Source,
-		Emergency: r.Emergency, Approvers: formatApprovers(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: formatValue(&r),
+		Targets: r.Targets, Emergency: r.Emergency, Approvers: formatApprovers(&r), Annotation: annotationsOf(r.Action).requestedAt, Value: formatValue(&r),
 	}
 }
 
 // addBegun adds a request that has begun to l.begun, and sets its end.
 func (l *Ledger) addBegun(r v1alpha1.AcceptedRequest) *inForce {
+	s := l.started(r)
+	l.begun = append(l.begun, s)
+	return s
+}
+
+// started returns a request that has begun, with its end.
+func (l *Ledger) started(r v1alpha1.AcceptedRequest) *inForce {
 	s := &inForce{AcceptedRequest: r, end: l.requestEnd(&r)}
 	if r.EndedAt != nil {
 		s.end = schedule.Earlier(s.end, r.EndedAt.Time)
 	}
-	l.begun = append(l.begun, s)
 	return s
 }
 
@@ -94,8 +100,8 @@ func windowEnd(start time.Time, windows ...*v1alpha1.Duration) (end time.Time) {
 	return end
 }
 
-// plan adds a request with a future time to planned. An open request replaces the planned open request. A close request replaces only a
-// planned close request of the same requester, so that users cannot cancel each other's plans.
+// plan adds a request with a future time to planned. An open request replaces the planned open request for the same targets. A close request
+// replaces only a planned close request of the same requester, so that users cannot cancel each other's plans.
 func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.refuses(&r, r.RequestedAt.Time); err != nil {
@@ -103,15 +109,15 @@ func (l *Ledger) plan(r v1alpha1.AcceptedRequest) error {
 		}
 	}
 	planned := slices.DeleteFunc(slices.Clone(l.planned), func(other v1alpha1.AcceptedRequest) bool {
-		return other.Action == r.Action && (r.Action == v1alpha1.RequestOpen || other.RequestedBy == r.RequestedBy)
+		return other.Action == r.Action && slices.Equal(other.Targets, r.Targets) && (r.Action == v1alpha1.RequestOpen || other.RequestedBy == r.RequestedBy)
 	})
 	closes := 0
 	for _, other := range planned {
-		if other.Action == v1alpha1.RequestClose {
+		if other.Action == v1alpha1.RequestClose && other.Targets == nil {
 			closes++
 		}
 	}
-	if r.Action == v1alpha1.RequestClose && closes >= maxPlannedCloses {
+	if r.Action == v1alpha1.RequestClose && r.Targets == nil && closes >= maxPlannedCloses {
 		return fmt.Errorf(msgTooManyPlanned, closes)
 	}
 	r.State = v1alpha1.RequestPlanned
@@ -130,7 +136,7 @@ func (l *Ledger) acceptedAt(now time.Time) metav1.MicroTime {
 			at = r.AcceptedAt.Add(time.Microsecond)
 		}
 	}
-	for _, s := range l.begun {
+	for _, s := range slices.Concat(l.begun, l.limited) {
 		note(&s.AcceptedRequest)
 	}
 	for i := range l.planned {
@@ -187,7 +193,7 @@ func (l *Ledger) Deciding(reason schedule.Reason) *Request {
 		candidates = append(candidates, s.AcceptedRequest)
 	}
 	candidates = append(candidates, l.planned...)
-	i := slices.IndexFunc(candidates, func(r v1alpha1.AcceptedRequest) bool { return r.Action == action })
+	i := slices.IndexFunc(candidates, func(r v1alpha1.AcceptedRequest) bool { return r.Action == action && r.Targets == nil })
 	if i < 0 {
 		return nil
 	}

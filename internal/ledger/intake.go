@@ -32,7 +32,7 @@ func (p *intake) lines() {
 		if r.isLastHandled(p.findRecord(r.Action)) {
 			continue // already handled as an annotation that was replaced before the status was written
 		}
-		r.Err = r.parse(p.handledRecord(r.Action), p.now)
+		r.Err = p.parse(r, p.now)
 		if r.Err == nil && p.stamps == StampsUnknown && p.needsApproval(r) {
 			r.Err = errUnknownRequester // deferring it would delay later close requests
 		}
@@ -60,7 +60,7 @@ func (p *intake) annotations() {
 // closedSince returns an error if r is an open request that may be older than one of the close requests.
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
-		if closed != nil && r.Action == v1alpha1.RequestOpen && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
+		if closed != nil && r.Action == v1alpha1.RequestOpen && concerns(closed.Targets, r.Targets) && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
 			return fmt.Errorf(msgClosedSince, closed)
 		}
 	}

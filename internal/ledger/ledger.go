@@ -29,6 +29,8 @@ type Ledger struct {
 	closes []*inForce
 	// begun contains open, closes, and the requests that they ended. An ended request may still be in force by the clock of another replica.
 	begun []*inForce
+	// limited lists the requests with targets that have begun, oldest first.
+	limited []*inForce
 	// planned lists the planned requests, ordered by time.
 	planned []v1alpha1.AcceptedRequest
 	// waiting lists the open requests that are due but lack approvals.
@@ -51,15 +53,19 @@ func Read(g *v1alpha1.Gate) *Ledger {
 			l.planned = append(l.planned, r)
 		case r.State == v1alpha1.RequestWaiting:
 			l.waiting = append(l.waiting, r)
+		case r.Action == v1alpha1.RequestOpen && r.State != v1alpha1.RequestInForce && r.State != v1alpha1.RequestEnded:
+			// fail closed: another version has written this state
+		case len(r.Targets) > 0:
+			l.limited = append(l.limited, l.started(r))
 		case r.EndedAt != nil:
 			l.addBegun(r)
 		case r.Action != v1alpha1.RequestOpen:
 			l.closes = append(l.closes, l.addBegun(r))
-		case r.State == v1alpha1.RequestInForce || r.State == v1alpha1.RequestEnded:
+		default:
 			l.open = l.addBegun(r)
-		} // fail closed: another version may have written an unknown state
+		}
 	}
-	for _, s := range l.begun {
+	for _, s := range slices.Concat(l.begun, l.limited) {
 		s.begun = true
 	}
 	l.sort()

@@ -8,6 +8,7 @@ const (
 	msgClosedSincePlanned      = "a user has closed the gate since this was planned"
 	msgCloseFirst              = "a close request of about the same time takes precedence, request it again"
 	msgTooManyPlanned          = "must wait: %d users have planned close requests, which is the maximum"
+	msgTooManyLimited          = "is refused, %d requests with targets are in force, planned or waiting, which is the maximum"
 	msgUnknownRequester        = "is refused, the gate requires approvals and the controller cannot tell whether the API server stamps requesters: request it again"
 	msgClosedSince             = "is refused, a user has closed the gate since: %s"
 	msgRestored                = "is refused, it was handled before and another request followed, request it again with another time"

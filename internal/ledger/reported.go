@@ -28,12 +28,8 @@ func DecidedBy(g *v1alpha1.Gate, now time.Time) *Request {
 // Until is the time when a request ends unless another one ends it earlier, or when a waiting request is dropped.
 func RequestsAt(g *v1alpha1.Gate, now time.Time) (inForce, planned []v1alpha1.AcceptedRequest) {
 	l := At(g, now)
-	spans := l.closes
-	if l.open != nil {
-		spans = append(spans, l.open)
-	}
-	for _, s := range spans {
-		if s.lasts(now) {
+	for _, s := range l.current() {
+		if s.EndedAt == nil && s.lasts(now) {
 			keepEnd(&s.AcceptedRequest, s.end)
 			inForce = append(inForce, s.AcceptedRequest)
 		}

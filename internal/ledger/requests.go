@@ -29,7 +29,7 @@ const (
 	// maxEarlier bounds the number of stored older values of an annotation.
 	maxEarlier = 8
 	// maxValue bounds the value of a request, in bytes.
-	maxValue = annotations.MaxTime
+	maxValue = annotations.MaxRequest
 )
 
 // errRestored is returned for an old value of an open request, which Flux has restored from Git.
@@ -45,6 +45,8 @@ type Request struct {
 	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request without an end.
 	Window    *v1alpha1.Duration
 	Unlimited bool
+	// Targets limit the request. It is nil for a request for the whole Gate.
+	Targets []v1alpha1.RequestTarget
 	// By is the requester, and Reason is the reason that the requester gave.
 	By, Reason string
 	// Err is why the request was refused, nil if it was accepted. Malformed is true if the value can never be valid.
@@ -93,6 +95,9 @@ func (r Request) String() string {
 		text += " for " + r.Window.String()
 	case r.Unlimited:
 		text += " without end"
+	}
+	if r.Targets != nil {
+		text += " only for " + FormatTargets(r.Targets)
 	}
 	if r.By != "" {
 		text += " by " + r.By
@@ -143,7 +148,7 @@ func (l *Ledger) unhandled(now time.Time) []*Request {
 	var all []*Request
 	for _, a := range requestAnnotations {
 		if r := l.unhandledIn(a); r != nil {
-			r.Err = r.parse(l.handledRecord(a.action), now)
+			r.Err = l.parse(r, now)
 			all = append(all, r)
 		}
 	}
@@ -194,14 +199,14 @@ func (r *Request) isLastHandled(handled *v1alpha1.HandledRequest) bool {
 
 // has returns whether the ledger already contains a request equal to r: a planned one, or the one in the record.
 func (l *Ledger) has(handled *v1alpha1.HandledRequest, r *Request) bool {
-	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool) bool {
-		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited
+	same := func(at metav1.MicroTime, window *v1alpha1.Duration, unlimited bool, targets []v1alpha1.RequestTarget) bool {
+		return at.Time.Equal(r.At) && reflect.DeepEqual(window, r.Window) && unlimited == r.Unlimited && slices.Equal(targets, r.Targets)
 	}
 	// close requests of different users are different requests
 	by := func(who string) bool { return r.Action == v1alpha1.RequestOpen || r.By == who }
-	return handled.RequestedAt != nil && same(*handled.RequestedAt, handled.Window, handled.Unlimited) && by(handled.RequestedBy) ||
+	return handled.RequestedAt != nil && same(*handled.RequestedAt, handled.Window, handled.Unlimited, handled.Targets) && by(handled.RequestedBy) ||
 		slices.ContainsFunc(l.planned, func(p v1alpha1.AcceptedRequest) bool {
-			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited) && by(p.RequestedBy)
+			return p.Action == r.Action && same(p.RequestedAt, p.Window, p.Unlimited, p.Targets) && by(p.RequestedBy)
 		})
 }
 
@@ -226,6 +231,9 @@ func handles(handled *v1alpha1.HandledRequest, r *Request) (restored bool) {
 func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v1alpha1.AcceptedRequest, now time.Time) error {
 	if err := l.checkApprovable(&accepted); err != nil {
 		return err
+	}
+	if r.Targets != nil && !Withdraws(r.Window) && l.countLimited(now) >= v1alpha1.MaxLimitedRequests {
+		return fmt.Errorf(msgTooManyLimited, v1alpha1.MaxLimitedRequests)
 	}
 	switch {
 	case Withdraws(r.Window):
@@ -257,30 +265,32 @@ func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v
 // recordBegin stores a request in the record of its action, as the last one that has begun.
 func recordBegin(handled *v1alpha1.HandledRequest, r *v1alpha1.AcceptedRequest) {
 	at := r.RequestedAt
-	handled.RequestedAt, handled.Window, handled.Unlimited, handled.RequestedBy = &at, r.Window, r.Unlimited, r.RequestedBy
+	handled.RequestedAt, handled.Window, handled.Unlimited, handled.Targets, handled.RequestedBy = &at, r.Window, r.Unlimited, r.Targets, r.RequestedBy
 }
 
-// FormatRequest returns the value of an annotation that requests an action at a time, with a duration unless window is nil.
-func FormatRequest(at time.Time, window *v1alpha1.Duration) string {
-	return annotations.Open.Format(annotations.Value{At: at, Duration: window})
+// FormatRequest returns the value of an annotation that requests an action at a time, with a duration unless window is nil, and limited to
+// the targets if there are any.
+func FormatRequest(at time.Time, window *v1alpha1.Duration, targets ...v1alpha1.RequestTarget) string {
+	return annotations.Open.Format(annotations.Value{At: at, Duration: window, Only: targets})
 }
 
-// FormatUnlimited returns the value of an annotation that requests a close that begins at a time and has no end.
-func FormatUnlimited(at time.Time) string {
-	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true})
+// FormatUnlimited returns the value of an annotation that requests a close that begins at a time and has no end. It is limited to the
+// targets if there are any.
+func FormatUnlimited(at time.Time, targets ...v1alpha1.RequestTarget) string {
+	return annotations.Close.Format(annotations.Value{At: at, Unlimited: true, Only: targets})
 }
 
 // formatValue returns an annotation value that is equivalent to an accepted request.
 func formatValue(r *v1alpha1.AcceptedRequest) string {
 	if r.Unlimited {
-		return FormatUnlimited(r.RequestedAt.Time)
+		return FormatUnlimited(r.RequestedAt.Time, r.Targets...)
 	}
-	return FormatRequest(r.RequestedAt.Time, r.Window)
+	return FormatRequest(r.RequestedAt.Time, r.Window, r.Targets...)
 }
 
-// parse sets the time and the duration of a request from its value. It refuses a time before the last request that has begun, because Flux
+// parse sets the time, the duration and the targets of a request from its value. It refuses a time before the last request that has begun, because Flux
 // may have restored an old value from Git. Close requests may be up to MaxSkew earlier.
-func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
+func (l *Ledger) parse(r *Request, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {
 		r.Malformed = true
@@ -295,13 +305,17 @@ func (r *Request) parse(handled *v1alpha1.HandledRequest, now time.Time) error {
 		return fmt.Errorf(msgTooFar, format.Time(now))
 	}
 	behind := time.Duration(0)
-	if handled.Action == v1alpha1.RequestClose {
+	if r.Action == v1alpha1.RequestClose {
 		behind = MaxSkew
 	}
-	if before := handled.RequestedAt; before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(MaxSkew)) {
+	var before *metav1.MicroTime
+	if handled := l.findRecord(r.Action); handled != nil {
+		before = handled.RequestedAt
+	}
+	if before != nil && at.Before(before.Add(-behind)) && !before.After(now.Add(MaxSkew)) {
 		return fmt.Errorf(msgNotLater, before.UTC().Format(time.RFC3339Nano))
 	}
-	r.At, r.Window, r.Unlimited = at, v.Duration, v.Unlimited
+	r.At, r.Window, r.Unlimited, r.Targets = at, v.Duration, v.Unlimited, l.normalize(v.Only)
 	return nil
 }
 

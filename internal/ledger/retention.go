@@ -75,6 +75,10 @@ func (l *Ledger) keepEnds(now time.Time) bool {
 		counts := s == l.open || slices.Contains(l.closes, s) && !now.Before(s.end)
 		kept = counts && keepEnd(&s.AcceptedRequest, s.end) || kept
 	}
+	for _, s := range l.limited {
+		counts := s.Action == v1alpha1.RequestOpen || !now.Before(s.end)
+		kept = counts && keepEnd(&s.AcceptedRequest, s.end) || kept
+	}
 	for i := range l.planned {
 		r := &l.planned[i]
 		kept = r.Action == v1alpha1.RequestOpen && keepEnd(r, l.requestEnd(r)) || kept
@@ -97,7 +101,7 @@ func keepEnd(r *v1alpha1.AcceptedRequest, end time.Time) bool {
 
 // isStale returns whether the stored state of any request differs from its state at an instant.
 func (l *Ledger) isStale(now time.Time) bool {
-	return slices.ContainsFunc(l.begun, func(s *inForce) bool { return s.State != s.stateAt(now) })
+	return slices.ContainsFunc(slices.Concat(l.begun, l.limited), func(s *inForce) bool { return s.State != s.stateAt(now) })
 }
 
 // stateAt returns the state of a request that has begun.
@@ -128,5 +132,5 @@ func (l *Ledger) save(now time.Time) []v1alpha1.AcceptedRequest {
 		}
 	}
 	ended = ended[max(0, len(ended)-2*maxCloses):]
-	return slices.Concat(ended, inForce, l.waiting, l.planned)
+	return slices.Concat(ended, l.saveLimited(v1alpha1.RequestEnded, now), inForce, l.saveLimited(v1alpha1.RequestInForce, now), l.waiting, l.planned)
 }

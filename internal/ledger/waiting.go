@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxWaiting is the maximum number of requesters with a waiting open request.
+	// maxWaiting is the maximum number of waiting open requests.
 	maxWaiting = 8
 
 	// maxWait bounds how long an open request may wait for approval, from its start time.
@@ -32,7 +32,7 @@ func (l *Ledger) needsApproval(r *Request) bool {
 func (l *Ledger) toAccepted(s Stamps, r *Request, at metav1.MicroTime) v1alpha1.AcceptedRequest {
 	accepted := v1alpha1.AcceptedRequest{
 		Action: r.Action, RequestedAt: metav1.NewMicroTime(r.At), Window: r.Window, Unlimited: r.Unlimited, AcceptedAt: at,
-		RequestedBy: r.By, Message: r.Reason, Source: r.source,
+		Targets: r.Targets, RequestedBy: r.By, Message: r.Reason, Source: r.source,
 	}
 	if l.needsApproval(r) && s == Stamped {
 		accepted.Stamped = r.By != ""
@@ -77,7 +77,7 @@ func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 		return err
 	}
 	others := slices.DeleteFunc(slices.Clone(l.waiting), func(other v1alpha1.AcceptedRequest) bool {
-		return other.RequestedBy == r.RequestedBy && other.AcceptedAt.Before(&r.AcceptedAt)
+		return other.RequestedBy == r.RequestedBy && slices.Equal(other.Targets, r.Targets) && other.AcceptedAt.Before(&r.AcceptedAt)
 	})
 	if len(others) >= maxWaiting {
 		return fmt.Errorf(msgTooManyWaiting, len(others))
@@ -87,7 +87,7 @@ func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// isClosed returns whether a close request is in force at an instant.
+// isClosed returns whether a close request for the whole Gate is in force at an instant.
 func (l *Ledger) isClosed(now time.Time) bool {
 	return slices.ContainsFunc(l.closes, func(s *inForce) bool { return s.lasts(now) })
 }
@@ -117,12 +117,12 @@ func (l *Ledger) void(why error, matches func(*v1alpha1.AcceptedRequest) bool) {
 	l.waiting, l.planned = drop(l.waiting), drop(l.planned)
 }
 
-// voidUnapproved drops requests that lack approvals when a close request begins: all waiting ones, and planned ones that were accepted
-// before the close request.
+// voidUnapproved drops requests for the same targets that lack approvals when a close request begins: all waiting ones, and planned ones
+// that were accepted before the close request.
 func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 	why := fmt.Errorf(msgVoidClosed, newRequest(*closed))
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
-		return r.State == v1alpha1.RequestWaiting || closed.AcceptedAt.After(r.AcceptedAt.Time)
+		return concerns(closed.Targets, r.Targets) && (r.State == v1alpha1.RequestWaiting || closed.AcceptedAt.After(r.AcceptedAt.Time))
 	})
 }
 
@@ -130,7 +130,7 @@ func (l *Ledger) voidUnapproved(closed *v1alpha1.AcceptedRequest) {
 func (l *Ledger) voidOlder(closed *Request) {
 	why := fmt.Errorf(msgVoidClosed, closed)
 	l.void(why, func(r *v1alpha1.AcceptedRequest) bool {
-		return !schedule.Earlier(r.RequestedAt.Time, r.AcceptedAt.Time).After(closed.At.Add(slack(closed.source, r.Source)))
+		return concerns(closed.Targets, r.Targets) && !schedule.Earlier(r.RequestedAt.Time, r.AcceptedAt.Time).After(closed.At.Add(slack(closed.source, r.Source)))
 	})
 }
 
@@ -183,8 +183,10 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, changed []Request, no
 	}
 	if err := l.beginNow(r, now); err != nil {
 		changed[i].Err = err
-	} else {
+	} else if r.Targets == nil {
 		changed[i].At = l.open.RequestedAt.Time
+	} else {
+		changed[i].At = r.RequestedAt.Time
 	}
 	return changed
 }
@@ -195,7 +197,7 @@ func (l *Ledger) beginNow(r v1alpha1.AcceptedRequest, now time.Time) error {
 	end := l.requestEnd(&r)
 	switch {
 	case Withdraws(r.Window):
-		if !l.isClosed(now) {
+		if !l.withdrawable(&r, now) {
 			return errors.New(msgVoidNothingToWithdraw)
 		}
 	case !end.IsZero() && !now.Before(end):

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -22,7 +23,7 @@ var ErrAhead = errors.New(msgAhead)
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	l := Read(g)
 	if r.Action == v1alpha1.RequestOpen {
-		if err := l.closedByPeople(now); err != nil {
+		if err := l.closedByPeople(&r, now); err != nil {
 			return err
 		}
 	}
@@ -33,14 +34,14 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	r.At = at
 	a := annotationsOf(r.Action)
 	if before := l.unhandledIn(a); before != nil {
-		if done, err := l.covered(before, r.End(l.limit), now); done || err != nil {
+		if done, err := l.covered(before, &r, now); done || err != nil {
 			return err
 		}
 	}
 	if g.Annotations == nil {
 		g.Annotations = map[string]string{}
 	}
-	value := FormatRequest(at, r.Window)
+	value := FormatRequest(at, r.Window, r.Targets...)
 	g.Annotations[a.requestedAt], g.Annotations[a.received] = value, value
 	g.Annotations[a.requestedBy] = r.By
 	g.Annotations[a.reason] = r.Reason
@@ -50,11 +51,12 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	return nil
 }
 
-// closedByPeople returns ErrClosedByPeople, with the request, if a manual close request is in force or unhandled.
-func (l *Ledger) closedByPeople(now time.Time) error {
+// closedByPeople returns ErrClosedByPeople, with the close request, if a manual close request that concerns an open request is in force or
+// unhandled.
+func (l *Ledger) closedByPeople(r *Request, now time.Time) error {
 	refused := func(r Request) error { return fmt.Errorf("%w: %s", ErrClosedByPeople, r) }
-	for _, closed := range At(l.gate, now).closes {
-		if closed.Source != v1alpha1.SourceWebhook && closed.lasts(now) {
+	for _, closed := range At(l.gate, now).current() {
+		if closed.Action == v1alpha1.RequestClose && closed.Source != v1alpha1.SourceWebhook && closed.lasts(now) && concerns(closed.Targets, r.Targets) {
 			return refused(newRequest(closed.AcceptedRequest))
 		}
 	}
@@ -62,7 +64,7 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 		if asked.source == v1alpha1.SourceWebhook {
 			continue
 		}
-		if end, planned, ok := l.valid(asked, now); ok && !planned && (end.IsZero() || now.Before(end)) {
+		if end, planned, ok := l.valid(asked, now); ok && !planned && concerns(asked.Targets, r.Targets) && (end.IsZero() || now.Before(end)) {
 			return refused(*asked)
 		}
 	}
@@ -72,11 +74,7 @@ func (l *Ledger) closedByPeople(now time.Time) error {
 // valid parses a new request and sets its time and window. end is when the request ends, zero for never. planned is true if its time is
 // ahead by more than MaxSkew. ok is false if the value will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
-	handled := l.findRecord(r.Action)
-	if handled == nil {
-		handled = &v1alpha1.HandledRequest{Action: r.Action}
-	}
-	if err := r.parse(handled, now); err != nil {
+	if err := l.parse(r, now); err != nil {
 		return time.Time{}, false, false
 	}
 	return r.End(l.limit), r.At.After(now.Add(MaxSkew)), true
@@ -104,7 +102,7 @@ func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time
 		}
 	}
 	if action == v1alpha1.RequestOpen {
-		for _, closed := range l.closes {
+		for _, closed := range slices.Concat(l.closes, l.limited) {
 			if closed.RequestedAt.After(now.Add(MaxSkew)) {
 				return time.Time{}, ErrAhead
 			}
@@ -119,21 +117,21 @@ func (l *Ledger) webhookTime(action v1alpha1.RequestAction, now time.Time) (time
 	return at, nil
 }
 
-// covered returns true if a new close request that lasts until end need not be written, because the unhandled request before is a close
-// request by a webhook that lasts longer. It returns ErrUnhandled if the new request must not overwrite before, for example because that is
-// a manual request.
-func (l *Ledger) covered(before *Request, end, now time.Time) (bool, error) {
+// covered returns true if a new close request need not be written, because the unhandled request before is a close request by a webhook that
+// lasts longer, for at least the same targets. It returns ErrUnhandled if the new request must not overwrite before, for example because
+// that is a manual request.
+func (l *Ledger) covered(before, r *Request, now time.Time) (bool, error) {
 	until, planned, ok := l.valid(before, now)
 	if !ok {
 		return false, nil
 	}
 	opensAfter := l.unhandledIn(annotationsOf(v1alpha1.RequestOpen)) != nil
-	longer := compareEnds(until, end) > 0
+	longer := compareEnds(until, r.End(l.limit)) > 0
 	webhook := before.source == v1alpha1.SourceWebhook
 	switch {
-	case webhook && (before.Action == v1alpha1.RequestOpen || !longer):
+	case webhook && includes(r.Targets, before.Targets) && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
-	case webhook && !planned && !opensAfter: // a manual request does not suffice, because Flux may remove it
+	case webhook && longer && includes(before.Targets, r.Targets) && !planned && !opensAfter: // a manual request does not suffice, because Flux may remove it
 		return true, nil
 	}
 	return false, ErrUnhandled

@@ -29,24 +29,24 @@ func (l *Ledger) withdraw(r v1alpha1.AcceptedRequest, now time.Time) error {
 	if r.RequestedAt.After(now.Add(MaxSkew)) {
 		return errors.New(msgWithdrawalPlanned)
 	}
-	inForce := l.isClosed(now)
+	inForce := l.withdrawable(&r, now)
 	if lacks := l.lacks(&r); lacks > 0 && !inForce {
 		return fmt.Errorf(msgWithdrawalNeedsApproval, format.Count(lacks, "approval"))
-	}
-	if r.Action == v1alpha1.RequestClose {
-		inForce = l.open != nil && l.open.lasts(now)
 	}
 	if inForce {
 		return l.beginOrWait(r, now)
 	}
 	planned := slices.DeleteFunc(slices.Clone(l.planned), func(other v1alpha1.AcceptedRequest) bool {
+		if !includes(r.Targets, other.Targets) {
+			return false
+		}
 		if other.Action == v1alpha1.RequestOpen {
 			return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-MaxSkew))
 		}
 		return r.Action == v1alpha1.RequestOpen && other.RequestedBy == r.RequestedBy && r.RequestedAt.After(other.AcceptedAt.Time)
 	})
 	waiting := slices.DeleteFunc(slices.Clone(l.waiting), func(other v1alpha1.AcceptedRequest) bool {
-		return r.Action == v1alpha1.RequestClose && r.RequestedAt.After(other.AcceptedAt.Add(-MaxSkew))
+		return r.Action == v1alpha1.RequestClose && includes(r.Targets, other.Targets) && r.RequestedAt.After(other.AcceptedAt.Add(-MaxSkew))
 	})
 	if len(planned) == len(l.planned) && len(waiting) == len(l.waiting) {
 		return fmt.Errorf(msgNothingToWithdraw, opposite(r.Action))

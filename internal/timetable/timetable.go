@@ -82,6 +82,18 @@ func (t *Timetable) Above(opened, closed []schedule.Period) *schedule.Plan {
 	})
 }
 
+// Requested returns the plan of one request, in force for a period, and of the close periods with override: Deny. Its reason is that of a
+// request while the request decides.
+func (t *Timetable) Requested(action v1alpha1.RequestAction, inForce schedule.Period) *schedule.Plan {
+	c := schedule.Config{HardClosePeriods: t.config.HardClosePeriods}
+	if action == v1alpha1.RequestOpen {
+		c.Open = []schedule.Period{inForce}
+	} else {
+		c.Close = []schedule.Period{inForce}
+	}
+	return schedule.NewPlan(c)
+}
+
 // Alone returns the plan of one exception. Its reason is schedule.Default while the exception does not decide.
 func (t *Timetable) Alone(e *v1alpha1.GateException) *schedule.Plan {
 	return schedule.NewPlan(schedule.Config{Exceptions: []schedule.Exception{t.exceptions[keyOf(e)]().Exception}})

@@ -15,7 +15,7 @@ func overlaid(exception string, state v1alpha1.State, after time.Duration, then 
 	return func(g *v1alpha1.Gate) {
 		since := metav1.NewTime(noon.Add(-time.Minute))
 		g.Status.Overlays = append(g.Status.Overlays, v1alpha1.Overlay{
-			Exception: exception, State: state, Since: &since, Until: metav1.NewTime(noon.Add(after)), Next: then,
+			Exception: exception, State: state, Since: &since, Until: &metav1.Time{Time: noon.Add(after)}, Next: then,
 			Targets: []v1alpha1.OverlayTarget{{Kind: "Kustomization", Name: "apps"}},
 		})
 	}
