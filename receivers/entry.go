@@ -1,6 +1,7 @@
 package receivers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/endpoint"
 	"github.com/fluxcd/gating-controller/internal/expression"
 )
@@ -43,7 +45,9 @@ type entry struct {
 	verifier    verifier
 	filter      *expression.Bool
 	// action is spec.actionExpr, nil if spec.action is set instead.
-	action  *expression.String
+	action *expression.String
+	// targets is spec.targetsExpr, nil if it is not set.
+	targets *expression.Strings
 	limiter *rate.Limiter
 	// broken is the reason why the receiver accepts no webhooks although it can verify senders, nil if it accepts them.
 	broken error
@@ -100,6 +104,11 @@ func (e *entry) compileExpressions() (err error) {
 	case !isAction(e.spec.Action):
 		return errors.New(msgActionForm)
 	}
+	if e.spec.TargetsExpr != "" {
+		if e.targets, err = expression.NewStrings(e.spec.TargetsExpr, expression.OfReceiver...); err != nil {
+			return fmt.Errorf("targetsExpr: %w", err)
+		}
+	}
 	return nil
 }
 
@@ -122,30 +131,66 @@ func (e *entry) takes(event string) bool {
 	return len(e.spec.Events) == 0 || slices.ContainsFunc(e.spec.Events, func(name string) bool { return strings.EqualFold(name, event) })
 }
 
-// decide returns the action that a webhook requests, empty if it requests none.
-func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (v1alpha1.RequestAction, error) {
+// decide returns the action and the targets that a webhook requests. The action is empty if it requests none.
+func (e *entry) decide(ctx context.Context, header http.Header, hook *webhook) (r gateRequest, err error) {
 	data := map[string]any{bodyVariable: hook.body, headersVariable: e.readable(header), claimsVariable: hook.claims}
 	if hook.claims == nil {
 		data[claimsVariable] = map[string]any{}
 	}
 	if e.filter != nil {
 		if pass, err := e.filter.Evaluate(ctx, data); err != nil || !pass {
-			return "", wrapped("filter", err)
+			return r, wrapped("filter", err)
 		}
 	}
-	if e.action == nil {
-		return e.spec.Action, nil
+	action := e.spec.Action
+	if e.action != nil {
+		result, err := e.action.Evaluate(ctx, data)
+		if err != nil {
+			return r, wrapped("actionExpr", err)
+		}
+		if action = v1alpha1.RequestAction(result); action != "" && !isAction(action) {
+			// do not quote the value, which may be any part of the request
+			return r, errors.New(msgActionExprForm)
+		}
 	}
-	result, err := e.action.Evaluate(ctx, data)
+	if action == "" {
+		return r, nil
+	}
+	targets, err := e.limit(ctx, data)
+	if err != nil || targets == nil && len(e.spec.Targets) > 0 {
+		return r, wrapped("targetsExpr", err)
+	}
+	return gateRequest{action: action, targets: targets}, nil
+}
+
+// limit returns the targets that a webhook is limited to, nil if it is not limited or if the expression returns none.
+func (e *entry) limit(ctx context.Context, data map[string]any) (all []v1alpha1.RequestTarget, err error) {
+	if e.targets == nil {
+		for _, t := range e.spec.Targets {
+			all = append(all, v1alpha1.RequestTarget(t))
+		}
+		return all, nil
+	}
+	texts, err := e.targets.Evaluate(ctx, data)
 	if err != nil {
-		return "", wrapped("actionExpr", err)
+		return nil, err
 	}
-	action := v1alpha1.RequestAction(result)
-	if action != "" && !isAction(action) {
-		// do not quote the value, which may be any part of the request
-		return "", errors.New(msgActionExprForm)
+	for _, text := range texts {
+		t, valid := annotations.ParseTarget(text)
+		if !valid || !slices.ContainsFunc(e.spec.Targets, func(may v1alpha1.ReceiverTarget) bool {
+			return may.Kind == t.Kind && (may.Name == t.Name || may.Name == v1alpha1.AnyName) &&
+				cmp.Or(may.Namespace, e.key.Namespace) == cmp.Or(t.Namespace, e.key.Namespace)
+		}) {
+			return nil, errors.New(msgTargetsForm) // without the value, as for actionExpr
+		}
+		if !slices.Contains(all, t) {
+			all = append(all, t)
+		}
 	}
-	return action, nil
+	if len(all) > v1alpha1.MaxRequestTargets {
+		return nil, fmt.Errorf(msgTooManyTargets, v1alpha1.MaxRequestTargets)
+	}
+	return all, nil
 }
 
 func wrapped(what string, err error) error {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
 func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpec)) *v1alpha1.GateReceiver {
@@ -29,8 +30,8 @@ func receiverOf(name, namespace string, change ...func(*v1alpha1.GateReceiverSpe
 func TestWebhookIsFilteredAndSelectsAction(t *testing.T) {
 	header := http.Header{"X-Event": {"deploy", "again"}, "Authorization": {"Bearer hidden"}, "X-Signature": {"sha256=hidden"}}
 	for name, tc := range map[string]struct {
-		filter, actionExpr, want, err string
-		action                        v1alpha1.RequestAction
+		filter, actionExpr, targetsExpr, want, err string
+		action                                     v1alpha1.RequestAction
 	}{
 		"an action":                        {action: "close", want: "close"},
 		"an expression":                    {actionExpr: "req.ok ? 'open' : 'close'", want: "open"},
@@ -47,18 +48,35 @@ func TestWebhookIsFilteredAndSelectsAction(t *testing.T) {
 		"headers by their lower case name": {filter: "headers['x-event'] == 'deploy, again'", action: "open", want: "open"},
 		"no secrets of headers":            {filter: "headers['authorization'] == '' && headers['x-signature'] == ''", action: "open", want: "open"},
 		"a header that must be there":      {filter: "'x-signature' in headers && !('x-hub-signature' in headers)", action: "open", want: "open"},
+		"targets":                          {action: "open", targetsExpr: "['Kustomization/' + req.app]", want: "open Kustomization/apps"},
+		"no targets":                       {action: "open", targetsExpr: "[]", want: ""},
+		"targets that are not text":        {action: "open", targetsExpr: "[req.ok]", err: "targetsExpr: "},
+		"a target in another namespace":    {action: "open", targetsExpr: "['Kustomization/infra/' + req.app]", want: "open Kustomization/infra/apps"},
+		"a target that is not allowed":     {action: "open", targetsExpr: "['Kustomization/infra/' + req.word]", err: "targetsExpr: it must return targets that spec.targets lists"},
+		"a namespace that is not allowed":  {action: "open", targetsExpr: "['Kustomization/prod/apps']", err: "targetsExpr: it must return targets that spec.targets lists"},
+		"a kind that is not allowed":       {action: "open", targetsExpr: "['HelmRelease/apps']", err: "targetsExpr: it must return targets that spec.targets lists"},
+		"a text with another key":          {action: "open", targetsExpr: "['Kustomization/apps,only=Kustomization/web']", err: "targetsExpr: it must return targets that spec.targets lists"},
+		"too many targets":                 {action: "open", targetsExpr: "['a','b','c','d','e','f','g','h','i','j','k','l','m','n','o','p','q'].map(x, 'Kustomization/' + x)", err: "targetsExpr: it returns more than 16 targets"},
+		"targets of a webhook for nothing": {actionExpr: "''", targetsExpr: "['Kustomization/apps']", want: ""},
 		"claims that are not there":        {filter: "size(claims) == 0", action: "open", want: "open"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) {
-				s.Type, s.Filter, s.Action, s.ActionExpr = v1alpha1.GenericHMACReceiver, tc.filter, tc.action, tc.actionExpr
+				s.Type, s.Filter, s.Action, s.ActionExpr, s.TargetsExpr = v1alpha1.GenericHMACReceiver, tc.filter, tc.action, tc.actionExpr, tc.targetsExpr
+				if tc.targetsExpr != "" {
+					s.Targets = []v1alpha1.ReceiverTarget{{Kind: "Kustomization", Name: "*"}, {Kind: "Kustomization", Namespace: "infra", Name: "apps"}}
+				}
 			}))
-			got := v1alpha1.RequestAction("")
+			var got gateRequest
 			if err == nil {
-				got, err = e.decide(t.Context(), header, &webhook{body: map[string]any{"ok": true, "word": "s3cret"}})
+				got, err = e.decide(t.Context(), header, &webhook{body: map[string]any{"ok": true, "word": "s3cret", "app": "apps"}})
 			}
-			if string(got) != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("got %q, %v", got, err)
+			text := string(got.action)
+			if got.targets != nil {
+				text += " " + ledger.FormatTargets(got.targets)
+			}
+			if strings.TrimSpace(text) != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %q, %v", text, err)
 			}
 			if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hidden")) {
 				t.Errorf("the error tells what was sent: %s", err)

@@ -219,12 +219,12 @@ func (f *Flagger) close(ctx context.Context, r *http.Request, c *canary, key typ
 		case refused != nil:
 			result, result.from = refused, e.key
 			continue
-		case wanted != v1alpha1.RequestClose:
+		case wanted.action != v1alpha1.RequestClose:
 			continue
 		}
 		result = f.Handler.put(ctx, e, in, hook, wanted, []types.NamespacedName{key})
 		result.from = e.key
-		if result.code == http.StatusOK && !f.isClosed(ctx, key) {
+		if result.code == http.StatusOK && wanted.targets == nil && !f.isClosed(ctx, key) {
 			return &response{code: http.StatusServiceUnavailable, text: msgCloseNotVisible, from: e.key}
 		}
 		return result

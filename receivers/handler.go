@@ -152,44 +152,44 @@ func unverified(e *entry, err error) *response {
 
 // take decides on the action of a verified webhook, and requests it.
 func (h *Handler) take(ctx context.Context, e *entry, in *incoming, hook *webhook) *response {
-	action, refused := h.decide(ctx, e, in, hook)
+	asked, refused := h.decide(ctx, e, in, hook)
 	gates := e.gatesFor(hook)
 	switch {
 	case refused != nil:
 		return refused
-	case action == v1alpha1.RequestOpen && hook.pathOnly:
+	case asked.action == v1alpha1.RequestOpen && hook.pathOnly:
 		return &response{code: http.StatusForbidden, text: msgPathOnlyOpens}
-	case action == "" || len(gates) == 0:
+	case asked.action == "" || len(gates) == 0:
 		return &response{code: http.StatusOK, text: msgNothingRequested}
 	}
-	return h.put(ctx, e, in, hook, action, gates)
+	return h.put(ctx, e, in, hook, asked, gates)
 }
 
-// decide returns the action of a verified webhook, or a response if the receiver refuses the webhook.
-func (h *Handler) decide(ctx context.Context, e *entry, in *incoming, hook *webhook) (v1alpha1.RequestAction, *response) {
+// decide returns the action and the targets of a verified webhook, or a response if the receiver refuses the webhook.
+func (h *Handler) decide(ctx context.Context, e *entry, in *incoming, hook *webhook) (asked gateRequest, refused *response) {
 	switch {
 	case e.spec.Suspend:
-		return "", &response{code: http.StatusServiceUnavailable, text: msgSuspended}
+		return asked, &response{code: http.StatusServiceUnavailable, text: msgSuspended}
 	case e.broken != nil:
-		return "", &response{code: http.StatusServiceUnavailable, text: msgNotReady, err: e.broken}
+		return asked, &response{code: http.StatusServiceUnavailable, text: msgNotReady, err: e.broken}
 	case !e.limiter.AllowN(in.now, 1):
-		return "", &response{code: http.StatusTooManyRequests, text: fmt.Sprintf(msgRateLimited, requestsPerSecond)}
+		return asked, &response{code: http.StatusTooManyRequests, text: fmt.Sprintf(msgRateLimited, requestsPerSecond)}
 	case !e.takes(hook.event):
-		return "", &response{code: http.StatusBadRequest, text: fmt.Sprintf(msgEventNotListed, hook.event)}
+		return asked, &response{code: http.StatusBadRequest, text: fmt.Sprintf(msgEventNotListed, hook.event)}
 	}
-	action, err := e.decide(ctx, in.header, hook)
+	asked, err := e.decide(ctx, in.header, hook)
 	if err != nil {
-		return "", &response{code: http.StatusInternalServerError, text: err.Error(), err: err}
+		return asked, &response{code: http.StatusInternalServerError, text: err.Error(), err: err}
 	}
-	return action, nil
+	return asked, nil
 }
 
-// put requests an action on Gates on behalf of a receiver.
-func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, action v1alpha1.RequestAction, gates []types.NamespacedName) *response {
+// put makes a request on Gates on behalf of a receiver.
+func (h *Handler) put(ctx context.Context, e *entry, in *incoming, hook *webhook, a gateRequest, gates []types.NamespacedName) *response {
 	if refused := h.recheckToken(ctx, e, in); refused != nil {
 		return refused
 	}
-	a := gateRequest{action: action, by: e.by(), reason: hook.reason, window: e.spec.Window}
+	a.by, a.reason, a.window = e.by(), hook.reason, e.spec.Window
 	if hook.delivery != "" {
 		a.delivery = deliveryID(e.key.String(), hook.delivery)
 	}
@@ -243,6 +243,8 @@ func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a g
 		result.code, result.text = http.StatusOK, taken
 	case errors.Is(err, errTooMany):
 		result.code, result.text, result.err = http.StatusTooManyRequests, errTooMany.Error(), err
+	case errors.Is(err, ledger.ErrTooManyLimited):
+		result.code, result.text, result.err = http.StatusTooManyRequests, ledger.ErrTooManyLimited.Error(), err
 	case errors.Is(err, errUnreadable):
 		result.code, result.text, result.err = http.StatusInternalServerError, errorTexts(errs, errUnreadable), err
 	case errors.Is(err, errUnavailable):

@@ -13,6 +13,8 @@ const (
 	msgPathOnlyCloses         = "type generic can only close, because the path is its only secret: set action: close without actionExpr, "
 	msgPathOnlyRemedy         = "or use a type that verifies its sender, such as generic-hmac or generic-oidc"
 	msgActionExprForm         = "actionExpr must return 'open', 'close' or ''"
+	msgTargetsForm            = "it must return targets that spec.targets lists, as KIND/NAME or KIND/NAMESPACE/NAME, such as Kustomization/apps"
+	msgTooManyTargets         = "it returns more than %d targets"
 	msgNotText                = "%s is not a string"
 	msgMetadataForm           = "metadata is not an object"
 	msgMetadataText           = "metadata has a value that is not a string"

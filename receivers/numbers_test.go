@@ -53,8 +53,8 @@ func TestNumbersKeepTheirValueAndType(t *testing.T) {
 					t.Fatal(err)
 				}
 				got, err := e.decide(t.Context(), body.in.header, hook)
-				if err != nil || (got == v1alpha1.RequestOpen) != want {
-					t.Errorf("%s, %s: got %q, %v", name, filter, got, err)
+				if err != nil || (got.action == v1alpha1.RequestOpen) != want {
+					t.Errorf("%s, %s: got %q, %v", name, filter, got.action, err)
 				}
 			}
 		}

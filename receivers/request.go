@@ -32,6 +32,8 @@ type gateRequest struct {
 	action     v1alpha1.RequestAction
 	by, reason string
 	window     *v1alpha1.Duration
+	// targets limit the request, nil for the whole Gate.
+	targets []v1alpha1.RequestTarget
 	// delivery identifies the webhook, empty if the webhook may be repeated.
 	delivery string
 	// repeats is a delivery that must not have been recorded already, empty if there is none.
@@ -182,7 +184,7 @@ func write(obj *v1alpha1.Gate, a gateRequest, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := ledger.WriteRequest(obj, ledger.Request{Action: a.action, Window: a.window, By: a.by, Reason: a.reason}, now); err != nil {
+	if err := ledger.WriteRequest(obj, ledger.Request{Action: a.action, Window: a.window, Targets: a.targets, By: a.by, Reason: a.reason}, now); err != nil {
 		return err
 	}
 	if deliveries != "" {

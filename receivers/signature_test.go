@@ -231,7 +231,7 @@ func TestExpressionsDoNotSeeTheConfiguredSignature(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := http.Header{"X-Slack-Signature": {"v0=hidden"}, "X-Signature": {"hidden"}, "X-Slack-Request-Timestamp": {"1"}}
-	if action, err := e.decide(t.Context(), header, &webhook{body: map[string]any{}}); err != nil || action != v1alpha1.RequestOpen {
-		t.Errorf("got %q, %v", action, err)
+	if asked, err := e.decide(t.Context(), header, &webhook{body: map[string]any{}}); err != nil || asked.action != v1alpha1.RequestOpen {
+		t.Errorf("got %q, %v", asked.action, err)
 	}
 }

@@ -105,6 +105,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-hmac' || !has(self.signature)",message="signature can only be set when type is generic-hmac"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic' || has(self.action) && self.action == 'close'",fieldPath=".type",message="type generic can only close, because the path is its only secret: set action: close without actionExpr, or use a type that verifies its sender, such as generic-hmac or generic-oidc"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetsExpr) || has(self.targets)",message="targetsExpr requires targets, which limit what it can return: for any Kustomization, targets: [{kind: Kustomization, name: '*'}]"
+// +kubebuilder:validation:XValidation:rule="has(self.targetsExpr) || !has(self.targets) || self.targets.all(t, t.name != '*')",fieldPath=".targets",message="a request names its targets: the name * requires targetsExpr"
 type GateReceiverSpec struct {
 	// type determines how webhooks are verified: generic, generic-hmac,
 	// generic-oidc, github, gitlab, standard-webhooks, flux-event or alertmanager.
@@ -203,6 +205,29 @@ type GateReceiverSpec struct {
 	// +optional
 	ActionExpr string `json:"actionExpr,omitempty"`
 
+	// targets limit the requests to these targets of the Gates. At most 16. With
+	// targetsExpr, they are the targets that it can return, and a name can be *.
+	// If omitted, requests are for the whole Gates.
+	//
+	// Example: [{kind: Kustomization, name: apps}]
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Targets []ReceiverTarget `json:"targets,omitempty"`
+
+	// targetsExpr is a CEL expression of type list(string) that returns the targets
+	// of a webhook, each as KIND/NAME, or as KIND/NAMESPACE/NAME for another
+	// namespace. All of them must be among targets. If the list is empty, the
+	// webhook makes no request. The variables are those of filter. Requires
+	// targets.
+	//
+	// Example: "['Kustomization/' + req.app]"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	TargetsExpr string `json:"targetsExpr,omitempty"`
+
 	// window is the duration of the requests, from 1s to 8784h (366 days), such as
 	// 30m. An open request does not last longer than spec.window of the Gate, but
 	// a close request can. Defaults to spec.window of the Gate.
@@ -214,6 +239,27 @@ type GateReceiverSpec struct {
 	// senders can try again. Defaults to false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+}
+
+// ReceiverTarget is a target that the requests of a GateReceiver are limited to.
+type ReceiverTarget struct {
+	// kind of the target, such as Kustomization.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be a kind, such as Kustomization"
+	// +required
+	Kind string `json:"kind"`
+
+	// name of the target, or * for all targets of the kind.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of an object, such as apps, or *"
+	// +required
+	Name string `json:"name"`
+
+	// namespace of the target. Defaults to the namespace of the GateReceiver.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as apps"
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // ReceiverSignature specifies the header, the format and the signed text of a

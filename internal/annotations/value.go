@@ -166,15 +166,24 @@ func (f *Form) Parse(value string) (Value, error) {
 func parseOnly(text string) (all []v1alpha1.RequestTarget, invalid bool) {
 	for item := range strings.SplitSeq(text, ",") {
 		target, found := strings.CutPrefix(item, "only=")
-		parts := only.FindStringSubmatch(target)
-		if !found || parts == nil {
+		t, valid := ParseTarget(target)
+		if !found || !valid {
 			return nil, true
 		}
-		if t := (v1alpha1.RequestTarget{Kind: parts[1], Namespace: parts[2], Name: parts[3]}); !slices.Contains(all, t) {
+		if !slices.Contains(all, t) {
 			all = append(all, t)
 		}
 	}
 	return all, len(all) > v1alpha1.MaxRequestTargets
+}
+
+// ParseTarget parses KIND/NAME or KIND/NAMESPACE/NAME, with the kind as in manifests. It returns false if the text is invalid.
+func ParseTarget(text string) (v1alpha1.RequestTarget, bool) {
+	parts := only.FindStringSubmatch(text)
+	if parts == nil {
+		return v1alpha1.RequestTarget{}, false
+	}
+	return v1alpha1.RequestTarget{Kind: parts[1], Namespace: parts[2], Name: parts[3]}, true
 }
 
 // parseTime parses TIME[/DURATION].

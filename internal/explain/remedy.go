@@ -153,6 +153,9 @@ func (k Cluster) lasts(g, asked *v1alpha1.Gate) string {
 	}
 	inForce, _ := ledger.RequestsAt(g, k.Now)
 	for _, r := range inForce {
+		if r.Action != v1alpha1.RequestClose {
+			continue // with targets
+		}
 		text += ". It ends the close request of " + cmp.Or(r.RequestedBy, "an unknown user")
 		if r.Until != nil {
 			text += " until " + r.Until.UTC().Format(time.RFC3339)

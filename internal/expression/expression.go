@@ -4,6 +4,7 @@ package expression
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ type Bool struct{ program *program }
 // A String is a CEL expression of type string.
 type String struct{ program *program }
 
+// A Strings is a CEL expression of type list(string).
+type Strings struct{ program *program }
+
 // A Value is a CEL expression of any type.
 type Value struct{ program *program }
 
@@ -53,6 +57,15 @@ func NewString(text string, variables ...string) (*String, error) {
 		return nil, err
 	}
 	return &String{e}, nil
+}
+
+// NewStrings compiles an expression of type list(string) with the given variables, each of which is an object.
+func NewStrings(text string, variables ...string) (*Strings, error) {
+	e, err := compile(text, cel.ListType(cel.StringType), variables)
+	if err != nil {
+		return nil, err
+	}
+	return &Strings{e}, nil
 }
 
 // NewValue compiles an expression of any type with the given variables, each of which is an object.
@@ -88,6 +101,20 @@ func (e *String) Evaluate(ctx context.Context, data map[string]any) (string, err
 		return "", fmt.Errorf("failed to evaluate CEL expression as string: '%s'", e.program.text)
 	}
 	return string(result), nil
+}
+
+// Evaluate returns the value of the expression for the values of its variables.
+func (e *Strings) Evaluate(ctx context.Context, data map[string]any) ([]string, error) {
+	value, err := e.program.evaluate(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	result, err := value.ConvertToNative(reflect.TypeFor[[]string]())
+	texts, ok := result.([]string)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("failed to evaluate CEL expression as list of strings: '%s'", e.program.text)
+	}
+	return texts, nil
 }
 
 // Evaluate returns the value of the expression for the values of its variables.
@@ -144,7 +171,7 @@ func compileUncached(text string, output *cel.Type, variables []string) (*progra
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("failed to parse the CEL expression '%s': %s", text, issues.String())
 	}
-	if got := ast.OutputType(); output != nil && output != got {
+	if got := ast.OutputType(); output != nil && !output.IsExactType(got) && !(output.Kind() == cel.ListKind && got.IsAssignableType(output)) {
 		return nil, fmt.Errorf("CEL expression output type mismatch: expected %s, got %s", output, got)
 	}
 	p, err := env.Program(ast, limits()...)

@@ -233,7 +233,7 @@ func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v
 		return err
 	}
 	if r.Targets != nil && !Withdraws(r.Window) && l.countLimited(now) >= v1alpha1.MaxLimitedRequests {
-		return fmt.Errorf(msgTooManyLimited, v1alpha1.MaxLimitedRequests)
+		return ErrTooManyLimited
 	}
 	switch {
 	case Withdraws(r.Window):

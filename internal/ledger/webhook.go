@@ -17,11 +17,20 @@ var ErrUnhandled = errors.New(msgUnhandled)
 // much to order the two requests.
 var ErrAhead = errors.New(msgAhead)
 
+// ErrTooManyLimited is returned for a request with targets if the Gate has as many such requests as it can have, or if the names of the
+// targets are too long.
+var ErrTooManyLimited = fmt.Errorf(msgTooManyLimited, v1alpha1.MaxLimitedRequests)
+
 // WriteRequest writes the request of a GateReceiver to the annotations of a Gate. The time of the request is now, or just after the times
 // of previous webhooks, so that their order does not depend on the clocks of replicas. It does not write a close request if an unhandled
-// close request by a webhook lasts longer. It returns ErrUnhandled, ErrAhead or ErrClosedByPeople.
+// close request by a webhook lasts longer. It returns ErrUnhandled, ErrAhead, ErrClosedByPeople or
+// ErrTooManyLimited.
 func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 	l := Read(g)
+	r.Targets = l.normalize(r.Targets)
+	if len(r.Targets) > 0 && At(g, now).countLimited(now) >= v1alpha1.MaxLimitedRequests {
+		return ErrTooManyLimited
+	}
 	if r.Action == v1alpha1.RequestOpen {
 		if err := l.closedByPeople(&r, now); err != nil {
 			return err
@@ -42,6 +51,9 @@ func WriteRequest(g *v1alpha1.Gate, r Request, now time.Time) error {
 		g.Annotations = map[string]string{}
 	}
 	value := FormatRequest(at, r.Window, r.Targets...)
+	if len(value) > maxValue {
+		return ErrTooManyLimited
+	}
 	g.Annotations[a.requestedAt], g.Annotations[a.received] = value, value
 	g.Annotations[a.requestedBy] = r.By
 	g.Annotations[a.reason] = r.Reason

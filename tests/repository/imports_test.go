@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"controllers/targetkind":     {"api/v1alpha1", "controllers/enqueue", "controllers/view", "internal/queue", "internal/summary", "internal/target"},
 	"controllers/machine":        {"api/v1alpha1", "controllers/ownwrites", "internal/crds", "internal/machinecerts", "internal/verdict"},
 	"controllers/controllertest": {"api/lock/v1alpha1", "api/v1alpha1", "controllers", "controllers/enqueue", "controllers/events", "controllers/gatedsource", "controllers/view", "internal/queue", "internal/summary", "internal/target", "internal/tz/tztest", "internal/verdict", "tests/harness"},
-	"receivers":                  {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/expression", "internal/ledger"},
+	"receivers":                  {"api/v1alpha1", "internal/annotations", "internal/endpoint", "internal/gate", "internal/expression", "internal/ledger"},
 	"internal/app":               {"controllers", "controllers/calendars", "controllers/enqueue", "controllers/events", "controllers/exception", "controllers/gate", "controllers/machine", "controllers/receiver", "controllers/view", "receivers", "api/lock/v1alpha1", "api/v1alpha1", "internal/configmap", "internal/endpoint", "internal/calendarfeed", "internal/target", "internal/tz", "internal/version", "internal/webauth"},
 	"internal/preview":           {"api/v1alpha1", "internal/annotations", "internal/gate", "internal/schedule", "internal/target", "internal/tz", "internal/verdict", "internal/ledger", "internal/format", "internal/timetable"},
 	"internal/validate":          {"api/v1alpha1", "config", "internal/expression", "internal/gate", "internal/suggest", "internal/timetable"},

@@ -1,7 +1,6 @@
 package act
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/cli/describe"
 	"github.com/fluxcd/gating-controller/internal/cli/kube"
 	"github.com/fluxcd/gating-controller/internal/cli/term"
-	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/schedule"
@@ -142,20 +140,9 @@ func checkTargets(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1al
 	if err != nil {
 		return err
 	}
-	for _, ref := range e.Spec.Targets {
-		mapping, err := objects.Find(ref.Kind)
-		if err != nil {
+	for i := range e.Spec.Targets {
+		if _, err := targetOf(ctx, objects, c.VerdictScope(ctx), g, &e.Spec.Targets[i]); err != nil {
 			return err
-		}
-		if ref.Name == v1alpha1.AnyName {
-			continue
-		}
-		obj, err := objects.Get(ctx, mapping, cmp.Or(ref.Namespace, g.Namespace), ref.Name)
-		if err != nil {
-			return err
-		}
-		if !c.VerdictScope(ctx).Governs(g, obj) {
-			return fmt.Errorf("%s is not a target of gate %s/%s", explain.RefOf(obj), g.Namespace, g.Name)
 		}
 	}
 	return nil

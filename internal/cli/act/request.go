@@ -23,8 +23,11 @@ import (
 type requestFlags struct {
 	kube.Scope
 	lasts, until, at, reason, dryRun string
-	wait, emergency                  bool
-	timeout                          time.Duration
+	// only and onlySelector name the targets that the request is limited to.
+	only            []string
+	onlySelector    string
+	wait, emergency bool
+	timeout         time.Duration
 	// everything selects all Gates, so that neither names nor labels are required.
 	everything bool
 	// by is the user name according to the API server, empty if the API server does not return it.
@@ -38,6 +41,8 @@ func newRequestCommand(k *kube.Factory, action v1alpha1.RequestAction, cmd *cobr
 	flags.StringVar(&f.lasts, "for", "", "How long the request lasts, such as 30m, 2h or 3d. At least a second, at most 366 days.")
 	flags.StringVar(&f.until, "until", "", "When the request ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\".")
 	flags.StringVar(&f.at, "at", "", "When the request begins. Defaults to now.")
+	flags.StringArrayVar(&f.only, "only", nil, "A target of the Gate as KIND/NAME, such as kustomization/apps, to which the request is limited. Can be repeated, up to 16 times.")
+	flags.StringVar(&f.onlySelector, "only-selector", "", "Limit the request to the targets that have these labels now, such as team=payments. At most 16.")
 	if action == v1alpha1.RequestOpen {
 		flags.BoolVar(&f.emergency, "emergency", false, "Open at once in an emergency, without the approvals that spec.approvals requires. Needs a reason and the verb emergency.")
 	}
@@ -75,6 +80,8 @@ type request struct {
 	at, until time.Time
 	planned   bool
 	reason    string
+	// targets limit the request, nil for the whole Gate.
+	targets []v1alpha1.RequestTarget
 	// emergency is true if the request does not need the required approvals.
 	emergency bool
 	// lasts is true if the user has set a duration instead of an end. unlimited is true for a close request without an end.
@@ -133,15 +140,15 @@ const maxDistance = 366 * 24 * time.Hour
 // value returns the value of the annotation for the request.
 func (r *request) value() string {
 	if r.withdraws {
-		return ledger.FormatRequest(r.at, &v1alpha1.Duration{})
+		return ledger.FormatRequest(r.at, &v1alpha1.Duration{}, r.targets...)
 	}
 	if r.unlimited {
-		return ledger.FormatUnlimited(r.at)
+		return ledger.FormatUnlimited(r.at, r.targets...)
 	}
 	if r.until.IsZero() {
-		return ledger.FormatRequest(r.at, nil)
+		return ledger.FormatRequest(r.at, nil, r.targets...)
 	}
-	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)})
+	return ledger.FormatRequest(r.at, &v1alpha1.Duration{Duration: r.until.Sub(r.at)}, r.targets...)
 }
 
 // forGate returns the request for a Gate. An open request starts at the last whole second, because a Gate opens only at whole seconds,
@@ -194,6 +201,9 @@ func (r *request) String() string {
 // description returns the action and its times.
 func (r *request) description() string {
 	text := string(r.action)
+	if r.targets != nil {
+		text += " only " + ledger.FormatTargets(r.targets)
+	}
 	if r.planned {
 		text += " at " + term.FormatTime(r.at)
 	}
@@ -232,6 +242,9 @@ func requestGates(ctx context.Context, k *kube.Factory, f *requestFlags, newRequ
 		return nil, errors.New(strings.TrimSuffix(lowerFirst(kube.NoGatesMessage(c.Namespace, f.All)), "."))
 	case len(gates) == 0:
 		return nil, errors.New("no gate has these labels")
+	}
+	if newRequest, err = f.limitTo(ctx, k, c, newRequest); err != nil {
+		return nil, err
 	}
 	f.by = kube.CurrentUser(ctx, c)
 	results := make([]result, len(gates))

@@ -85,6 +85,9 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 // describeWithdrawn describes a request by its action, requester and reason.
 func describeWithdrawn(a v1alpha1.AcceptedRequest) string {
 	text := fmt.Sprintf("%s request of %s", a.Action, cmp.Or(a.RequestedBy, "an unknown user"))
+	if a.Targets != nil {
+		text += " only for " + ledger.FormatTargets(a.Targets)
+	}
 	if a.Message != "" {
 		text += fmt.Sprintf(" (%s)", a.Message)
 	}

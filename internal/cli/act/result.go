@@ -86,6 +86,9 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	if waits != "" {
 		return ineffectiveError("the request is accepted, and " + waits)
 	}
+	if r.request.targets != nil {
+		return r.limitedVain()
+	}
 	if !r.request.withdraws && describe.State(r.gate) != string(r.request.wanted()) {
 		return r.ineffective()
 	}
@@ -143,6 +146,10 @@ func isSettling(r *result, now time.Time) bool {
 	if r.request.withdraws {
 		return ledger.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
 	}
+	if r.request.targets != nil {
+		o := overlayOf(g, r.request)
+		return o != nil && o.State != r.request.wanted() && o.Until.Sub(now) <= time.Second
+	}
 	next := g.Status.NextTransition
 	return r.request.action == v1alpha1.RequestOpen && !r.request.planned && describe.State(g) == string(v1alpha1.StateClosed) &&
 		next != nil && next.State == v1alpha1.StateOpened && next.At.Sub(now) <= time.Second
@@ -173,6 +180,9 @@ func requestEnd(g *v1alpha1.Gate, now time.Time) (end time.Time, requested bool)
 	}
 	inForce, _ := ledger.RequestsAt(g, now)
 	for _, r := range inForce {
+		if r.Targets != nil {
+			continue
+		}
 		if r.Until == nil {
 			return time.Time{}, true
 		}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
+)
+
+func TestExceptionForSomeTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps, web, other := w.Kustomization("apps"), w.Kustomization("web"), w.Kustomization("other")
+	for _, obj := range []*unstructured.Unstructured{apps, web, other} {
+		w.Create(obj)
+	}
+	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{
+		{Kind: "Kustomization", Name: "apps"}, {Kind: "Kustomization", Name: "web"},
+	}}))
+	w.isHeldBy(apps, "production")
+	w.isHeldBy(web, "production")
+	for only, want := range map[string]string{
+		"kustomization/appz":  `there is no Kustomization "appz"`,
+		"kustomization/other": "Kustomization " + w.Namespace + "/other is not a target of gate " + w.Namespace + "/production",
+		"kustomisation/apps":  `unsupported kind "kustomisation": did you mean "Kustomization"?`,
+		"apps":                "name one object, as KIND/NAME",
+	} {
+		w.expect(w.gate("exception", "production", "--for=1h", "--apply", "--only", only), exitError, "", want)
+	}
+	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply", "--only", "kustomizations/apps"), 0, "", "is created, in force until")
+	w.Eventually("apps is released", func() error {
+		if w.Read(apps); harness.Suspended(apps) {
+			return errors.New("it is held")
+		}
+		return nil
+	})
+	w.isHeldBy(web, "production")
+	w.expect(w.gate("why", "ks/apps"), 0, "exception hotfix", "")
+	w.expect(w.gate("why", "ks/web"), 0, "held", "")
+}
+
+func TestRequestForSomeTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps, web, other := w.Kustomization("apps"), w.Kustomization("web"), w.Kustomization("other")
+	web.SetLabels(map[string]string{"team": "payments"})
+	other.SetLabels(map[string]string{"team": "payments"})
+	for _, obj := range []*unstructured.Unstructured{apps, web, other} {
+		w.Create(obj)
+	}
+	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{
+		{Kind: "Kustomization", Name: "apps"}, {Kind: "Kustomization", Name: "web"},
+	}}))
+	w.isHeldBy(apps, "production")
+	w.isHeldBy(web, "production")
+	for flag, want := range map[string]string{
+		"--only=kustomization/appz":     `there is no Kustomization "appz"`,
+		"--only=kustomization/other":    "Kustomization " + w.Namespace + "/other is not a target of gate " + w.Namespace + "/production",
+		"--only=kustomization/*":        "use --only-selector, or kubectl gate exception",
+		"--only-selector=team=checkout": "no target of gate " + w.Namespace + "/production has the labels team=checkout",
+		"--only-selector=team=":         "",
+	} {
+		w.expect(w.gate("open", "production", "--for=1h", flag), exitError, "", want)
+	}
+	released := func(name string, obj *unstructured.Unstructured) {
+		w.Eventually(name+" is released", func() error {
+			if w.Read(obj); harness.Suspended(obj) {
+				return errors.New("it is held")
+			}
+			return nil
+		})
+	}
+	w.expect(w.gate("open", "production", "--for=1h", "--only=kustomization/apps", "--reason=INC-77"), 0, "requesting to open only Kustomization/apps until", "")
+	released("apps", apps)
+	w.isHeldBy(web, "production")
+	w.expect(w.gate("why", "ks/apps"), 0, "a request of", "")
+	w.expect(w.gate("open", "production", "--for=1h", "--only-selector=team=payments"), 0, "requesting to open only Kustomization/web until", "")
+	released("web", web)
+	w.expect(w.gate("close", "production", "--for=1h", "--only=kustomization/apps"), 0, "requesting to close only Kustomization/apps until", "")
+	w.isHeldBy(apps, "production")
+	w.expect(w.gate("reset", "production"), 0, "withdrawing the open request of admin only for Kustomization/web", "")
+	w.expect(w.gate("reset", "production"), 0, "withdrawing the close request of admin only for Kustomization/apps", "")
+	w.isHeldBy(web, "production")
+}
