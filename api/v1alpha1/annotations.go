@@ -4,11 +4,12 @@ import "github.com/fluxcd/gating-controller/api"
 
 // The prefixes of the request annotations.
 const (
-	openPrefix    = "open." + api.RequestDomain + "/"
-	closePrefix   = "close." + api.RequestDomain + "/"
-	passPrefix    = "pass." + api.RequestDomain + "/"
-	proceedPrefix = "proceed." + api.RequestDomain + "/"
-	approvePrefix = "approve." + api.RequestDomain + "/"
+	openPrefix     = "open." + api.RequestDomain + "/"
+	closePrefix    = "close." + api.RequestDomain + "/"
+	passPrefix     = "pass." + api.RequestDomain + "/"
+	proceedPrefix  = "proceed." + api.RequestDomain + "/"
+	approvePrefix  = "approve." + api.RequestDomain + "/"
+	rollbackPrefix = "rollback." + api.RequestDomain + "/"
 )
 
 const (
@@ -168,6 +169,28 @@ const (
 	// PassRequestedByAnnotation is the name of the requester. It works like
 	// OpenRequestedByAnnotation.
 	PassRequestedByAnnotation = passPrefix + "requestedBy"
+
+	// RollbackRequestedAtAnnotation requests that a GatedSource move back to a
+	// revision in status.promotions, even while its Gates are closed. The value is
+	// TIME,uid=UID,revision=REVISION with the uid of the GatedSource. The time must
+	// be later than that of the last request, later than the times when the Gates
+	// closed, at most one hour in the past, and at most one minute in the future.
+	// Each value counts once. What prevents a pass also prevents a rollback.
+	RollbackRequestedAtAnnotation = rollbackPrefix + "requestedAt"
+
+	// RollbackGatesAnnotation lists the Gates on which the requester may request a
+	// rollback: those in status.heldBy, in the format of PassGatesAnnotation. The
+	// controller refuses the rollback if any other Gate is closed. With
+	// config/policies on Kubernetes 1.36 or later, the API server writes it.
+	// Otherwise, the client writes it.
+	RollbackGatesAnnotation = rollbackPrefix + "gates"
+
+	// RollbackReasonAnnotation is free text with the reason for the rollback.
+	RollbackReasonAnnotation = rollbackPrefix + "reason"
+
+	// RollbackRequestedByAnnotation is the name of the requester. It works like
+	// OpenRequestedByAnnotation.
+	RollbackRequestedByAnnotation = rollbackPrefix + "requestedBy"
 
 	// PassAnnotation is on a target. It records the last pass, with a line
 	// key=value for each field. The target is not held while the state is Passing.

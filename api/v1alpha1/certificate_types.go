@@ -84,6 +84,7 @@ const (
 	// NotYetValidReason means that the issued certificate is not valid yet.
 	NotYetValidReason = "NotYetValid"
 	// RolledBackReason means that another client has changed the Secret since the
-	// issued certificate was copied to it.
+	// issued certificate was copied to it. On a GatedSource, it means that the pin
+	// has moved back to a revision that was promoted before.
 	RolledBackReason = "RolledBack"
 )

@@ -219,6 +219,9 @@ const (
 	// RevisionWaitsReason is the reason of the event about a revision that has
 	// begun to wait.
 	RevisionWaitsReason = "RevisionWaits"
+	// RollbackRefusedReason is the reason of the event about a refused request for
+	// a rollback.
+	RollbackRefusedReason = "RollbackRefused"
 )
 
 // Reasons of events on targets and on the Gates that hold them, and of entries

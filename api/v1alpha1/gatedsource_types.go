@@ -16,6 +16,9 @@ const (
 	// MaxSeen is the maximum number of entries in status.seen.
 	MaxSeen = 50
 
+	// MaxHeldBy is the maximum number of entries in status.heldBy.
+	MaxHeldBy = 32
+
 	// MaxPromotions is the maximum number of entries in status.promotions.
 	MaxPromotions = 20
 
@@ -108,6 +111,12 @@ type SeenRevision struct {
 
 	// recordedAt is the time when the controller observed the revision.
 	RecordedAt metav1.Time `json:"recordedAt"`
+
+	// skipped is true if the revision was observed before the pin moved in a
+	// rollback. Without spec.approvals, it is not promoted. The next promotion that
+	// is not a rollback removes it. Defaults to false.
+	// +optional
+	Skipped bool `json:"skipped,omitempty"`
 }
 
 // Pin has the revision and the spec of a pinned source.
@@ -124,7 +133,7 @@ type Pin struct {
 	Spec runtime.RawExtension `json:"spec"`
 
 	// reason is the reason of the promotion: GateOpened, RevisionApproved,
-	// PinnedInSpec or Adopted.
+	// PinnedInSpec, RolledBack or Adopted.
 	Reason string `json:"reason"`
 
 	// at is the time when the controller decided to pin the revision.
@@ -160,14 +169,63 @@ type Promotion struct {
 	At metav1.Time `json:"at"`
 
 	// reason is the reason of the promotion: GateOpened, RevisionApproved,
-	// PinnedInSpec or Adopted.
+	// PinnedInSpec, RolledBack or Adopted.
 	Reason string `json:"reason"`
+
+	// digest is the digest of the spec of the followed source, without its ref.
+	// Missing if the release of the controller did not record it.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// requestedBy is the name of the requester of a rollback. Missing unless the
+	// reason is RolledBack.
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// message is the reason that the requester of a rollback gave, cut to 512
+	// bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
 
 	// approvals lists the approvals of the revision. Missing unless the reason is
 	// RevisionApproved.
 	// +listType=atomic
 	// +optional
 	Approvals []RevisionApproval `json:"approvals,omitempty"`
+}
+
+// Rollback records a handled request for a rollback.
+type Rollback struct {
+	// requestedAt is the time in the request. Only later requests count.
+	RequestedAt metav1.MicroTime `json:"requestedAt"`
+
+	// handledAt is the time when the controller granted or refused the request.
+	HandledAt metav1.MicroTime `json:"handledAt"`
+
+	// revision is the requested revision.
+	Revision string `json:"revision"`
+
+	// from is the revision that was pinned at handledAt. Missing if there was none.
+	// +optional
+	From string `json:"from,omitempty"`
+
+	// requestedBy is the name of the requester.
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// message is the reason that the requester gave, cut to 512 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// gates lists the Gates that were checked at admission, separated by commas, or
+	// * for more than 8. Missing if no Gate was closed.
+	// +optional
+	Gates string `json:"gates,omitempty"`
+
+	// refused is why the controller refused the request. Missing if it granted the
+	// request.
+	// +optional
+	Refused string `json:"refused,omitempty"`
 }
 
 // GatedSourceStatus is the observed state of a GatedSource.
@@ -236,6 +294,18 @@ type GatedSourceStatus struct {
 	// +listType=atomic
 	// +optional
 	Promotions []Promotion `json:"promotions,omitempty"`
+
+	// heldBy lists the Gates that keep the pin in place as namespace/name, sorted,
+	// at most 32. Missing if all Gates are open.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	HeldBy []string `json:"heldBy,omitempty"`
+
+	// rollback records the last handled request for a rollback. Missing if there
+	// was none.
+	// +optional
+	Rollback *Rollback `json:"rollback,omitempty"`
 
 	// conditions of the GatedSource: Approved, Ready, Stalled.
 	// +listType=map

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/events"
+	"github.com/fluxcd/gating-controller/internal/promotion"
 )
 
 // notify emits the events about a step after its status was written.
@@ -39,7 +40,13 @@ func (r *Reconciler) notify(s *promotionState) {
 		if len(by) > 0 {
 			by = []string{msgApprovedBy + strings.Join(by, ", ")}
 		}
+		if done.RequestedBy != "" {
+			by = []string{msgRequestedBy + done.RequestedBy, because(done.Message)}
+		}
 		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, msgPromoted, done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
+	}
+	if refused := s.step.Refused; refused != nil {
+		emit(events.Warning, v1alpha1.RollbackRefusedReason, refused.Revision, "%s", promotion.RefusedRollback(refused))
 	}
 	if before, after := readyFailure(s.before), readyFailure(s.after); after != nil && !reflect.DeepEqual(before, after) {
 		emit(events.Warning, after.Reason, "", "%s", after.Message)

@@ -57,7 +57,7 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 	}
 	all := gates
 	switch {
-	case r.isSharded() && live:
+	case live && (r.isSharded() || promotion.HandlesRollback(s.before, s.now)):
 		if all, err = r.Gates.Live(ctx, obj, s.now); err != nil {
 			return s, err
 		}
@@ -65,6 +65,8 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 		all = slices.DeleteFunc(slices.Clone(gates), func(g verdict.Gate) bool { return g.Effect == verdict.OtherShard })
 	}
 	s.gates, in.Gates = gates, combined(all, s.now)
+	in.Gates.HeldBy = s.closedGates()
+	in.Gates.Bars = func(list string, at time.Time) (string, bool) { return verdict.BarsRollback(all, list, at, s.now) }
 	return s, nil
 }
 

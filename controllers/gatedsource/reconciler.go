@@ -160,7 +160,7 @@ func (r *Reconciler) isSharded() bool { return r.Gates.AllGates != nil }
 // round takes slots, because Gates of other shards may refuse the promotion.
 func (r *Reconciler) decide(s *promotionState, live bool) {
 	s.decide(s.input)
-	if (live || !r.isSharded()) && (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
+	if (live || !r.isSharded()) && !s.step.RollsBack && (s.step.Again || s.step.Promotes) && !r.takesSlots(s) {
 		waits := s.input
 		waits.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: msgAwaitsSlot}
 		s.waits = true

@@ -120,7 +120,7 @@ func (s *promotionState) member(g verdict.Gate) waves.Member {
 func (s *promotionState) closedGates() []string {
 	var names []string
 	for _, g := range s.gates {
-		if !g.LetsActivate() {
+		if !g.LetsActivate() && g.Effect != verdict.Undecided {
 			names = append(names, g.Name)
 		}
 	}

@@ -24,6 +24,7 @@ var known = map[string]string{
 	v1alpha1.CloseRequestedAtAnnotation: "", v1alpha1.CloseRequestedByAnnotation: "", v1alpha1.CloseReasonAnnotation: "",
 	v1alpha1.CloseReceivedAnnotation:   byController,
 	v1alpha1.PassRequestedAtAnnotation: "", v1alpha1.PassRequestedByAnnotation: "", v1alpha1.PassReasonAnnotation: "", v1alpha1.PassGatesAnnotation: "",
+	v1alpha1.RollbackRequestedAtAnnotation: "", v1alpha1.RollbackRequestedByAnnotation: "", v1alpha1.RollbackReasonAnnotation: "", v1alpha1.RollbackGatesAnnotation: "",
 	v1alpha1.ProceedRequestedAtAnnotation: "", v1alpha1.ProceedRequestedByAnnotation: "", v1alpha1.ProceedReasonAnnotation: "",
 	v1alpha1.ApproveRequestedAtAnnotation: "", v1alpha1.ApproveReasonAnnotation: "",
 	v1alpha1.ApproveRequestedByAnnotation: byAPIServer, v1alpha1.AuthorsAnnotation: byAPIServer, v1alpha1.UnhandledAnnotation: byAPIServer,

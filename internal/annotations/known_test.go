@@ -65,7 +65,7 @@ func TestAllAPIAnnotationsAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefixes := map[string]string{"api.Group": "gating.toolkit.fluxcd.io"}
-	for _, verb := range []string{"open", "close", "pass", "proceed", "approve"} {
+	for _, verb := range []string{"open", "close", "pass", "proceed", "approve", "rollback"} {
 		prefixes[verb+"Prefix"] = verb + ".gate.fluxcd.io/"
 	}
 	seen := 0

@@ -95,6 +95,12 @@ var (
 		},
 		Example: "2026-12-19T12:00:00Z,round=7,uid=" + exampleUID + ",revision=main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11",
 	}
+	Rollback = &Form{
+		Keys: []Key{
+			{Name: "uid", Placeholder: "UID", Pattern: uid}, {Name: "revision", Placeholder: "REVISION", Rest: true, Pattern: revision},
+		},
+		Example: "2026-12-19T12:00:00Z,uid=" + exampleUID + ",revision=main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11",
+	}
 )
 
 const exampleUID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"

@@ -16,7 +16,7 @@ const uid = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 
 var forms = map[string]*annotations.Form{
 	"open": annotations.Open, "close": annotations.Close, "pass": annotations.Pass, "proceed": annotations.Proceed,
-	"exception": annotations.ApproveException, "request": annotations.ApproveRequest, "revision": annotations.ApproveRevision,
+	"exception": annotations.ApproveException, "request": annotations.ApproveRequest, "revision": annotations.ApproveRevision, "rollback": annotations.Rollback,
 }
 
 // text returns a parsed value as its parts, separated by blanks.
@@ -88,6 +88,9 @@ func TestParse(t *testing.T) {
 		{"request", at + ",request=2026-12-19T11:00:00Z,uid=" + uid, ""},
 		{"revision", approval + "main@sha1:abc", noon + " revision=main@sha1:abc round=7 uid=" + uid},
 		{"revision", approval + "a,b,revision=c@sha1:abc", noon + " revision=a,b,revision=c@sha1:abc round=7 uid=" + uid},
+		{"rollback", at + ",uid=" + uid + ",revision=a,uid=b@sha1:abc", noon + " revision=a,uid=b@sha1:abc uid=" + uid},
+		{"rollback", at + ",revision=a,uid=" + uid, ""},
+		{"rollback", at + ",uid=" + uid, ""},
 		{"revision", approval, ""},
 		{"revision", approval + "a b", ""},
 		{"revision", approval + "a\n", ""},
@@ -115,6 +118,7 @@ func TestFormatsAreAsDocumented(t *testing.T) {
 	for name, want := range map[string]string{
 		"open": "TIME[/DURATION][,only=KIND/NAME]...", "close": "TIME[/DURATION|/unlimited][,only=KIND/NAME]...", "pass": "TIME[/DURATION]", "proceed": "TIME[,wave=NAME]",
 		"exception": "TIME,generation=NUMBER,uid=UID", "request": "TIME,request=TIME,uid=UID", "revision": "TIME,round=NUMBER,uid=UID,revision=REVISION",
+		"rollback": "TIME,uid=UID,revision=REVISION",
 	} {
 		f := forms[name]
 		if got := f.String(); got != want {

@@ -30,6 +30,8 @@ var ruling = []policy{
 	{validating, approval, "open requests of Gates with spec.approvals.openRequests have no effect"},
 	{validating, "gate-pass-verb", "any user who may patch a held object can request a pass"},
 	{mutating, "gate-pass-stamp", "the users who request passes are not recorded"},
+	{validating, "gate-rollback-verb", "any user who may patch a GatedSource can roll it back"},
+	{mutating, "gate-rollback-stamp", "the users who request rollbacks are not recorded"},
 	{validating, "gate-edit", "any user who may patch a Gate can change its spec"},
 	{validating, "gate-status", "clients other than the controller can write the status"},
 	{validating, "gate-exception-overlap", "GateExceptions of a Gate overlap"},
@@ -48,10 +50,11 @@ var ruling = []policy{
 	{validating, "gate-target-verb", "any user who may write a Gate can hold objects that they may not patch, and make a Gate depend on objects that they may not read"},
 }
 
-// instead and insteadPass replace the stamping policies in config/policies-1.30.
+// instead, insteadPass and insteadRollback replace the stamping policies in config/policies-1.30.
 var (
-	instead     = policy{validating, "gate-request-by", "users can make requests in the name of others"}
-	insteadPass = policy{validating, "gate-pass-by", "users can request passes in the name of others"}
+	instead         = policy{validating, "gate-request-by", "users can make requests in the name of others"}
+	insteadPass     = policy{validating, "gate-pass-by", "users can request passes in the name of others"}
+	insteadRollback = policy{validating, "gate-rollback-by", "users can request rollbacks in the name of others"}
 )
 
 // locking lists the policies of config/lock.
@@ -114,7 +117,7 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 		from = "policies-1.30.yaml"
 		set = append(slices.DeleteFunc(slices.Clone(ruling), func(p policy) bool {
 			return p.kind == mutating || slices.Contains([]string{stamp, sourceStamp, approval}, p.name)
-		}), instead, insteadPass)
+		}), instead, insteadPass, insteadRollback)
 		findings = append(findings, Finding{Note, "policies-1.30", "requests have no requester, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml instead"})
 	case !a.any(ruling):
 		findings = append(findings, Finding{Warning, "policies", "they are not installed: any user who may patch a Gate can open it, change its spec, and do so in the name of another user", "kubectl apply --server-side -f policies.yaml, see docs/secure/roles.md"})

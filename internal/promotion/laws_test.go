@@ -1,6 +1,7 @@
 package promotion_test
 
 import (
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,6 +23,11 @@ type model struct {
 	required int
 	// pinned is the commit that the pinned source must have while nothing is promoted.
 	pinned any
+	// spec is the spec that was written last, seen and promoted have the revisions so far, and skipped has those seen before the last rollback.
+	spec                    map[string]any
+	seen, promoted, skipped map[string]bool
+	// requested is the revision in the last request for a rollback.
+	requested string
 }
 
 // mayBe returns whether a commit is the last one that got enough approvals.
@@ -46,6 +52,7 @@ func commitOf(spec map[string]any) any {
 // look decides and writes once, and checks what is written. If dies is set, the process ends before it writes the pinned source.
 func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 	before, status := m.in.Pinned, m.g.Status.DeepCopy()
+	m.seen[m.in.Original.Revision] = true
 	step := m.once()
 	if step.Write == nil {
 		return step
@@ -54,7 +61,7 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 		m.in.Pinned, m.g.Status = before, *status
 		return step
 	}
-	commit := commitOf(step.Write)
+	commit, want := commitOf(step.Write), runtime.DeepCopyJSON(m.in.Original.Spec)
 	switch {
 	case before != nil && before.GatedBy != m.g.Name:
 		t.Fatal("a source that is not ours is written")
@@ -63,6 +70,11 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 			t.Fatalf("drift is corrected to %v, not to %v", commit, m.pinned)
 		}
 		return step
+	case step.RollsBack:
+		if !m.promoted[m.requested] || !strings.HasSuffix(m.requested, "sha1:"+commit.(string)) { //nolint:forcetypeassert // it was just made
+			t.Fatalf("%v is rolled back to, not %s of %v", commit, m.requested, m.promoted)
+		}
+		want = runtime.DeepCopyJSON(m.spec)
 	case !m.in.Gates.Open:
 		t.Fatalf("%v is promoted while a gate is closed", commit)
 	case m.required > 0 && !m.mayBe(commit):
@@ -70,12 +82,17 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 	case m.required == 0 && !strings.HasSuffix(m.in.Original.Revision, "sha1:"+commit.(string)): //nolint:forcetypeassert // it was just made
 		t.Fatalf("%v is promoted, not the newest, %s", commit, m.in.Original.Revision)
 	}
-	want := runtime.DeepCopyJSON(m.in.Original.Spec)
+	if revision := "main@sha1:" + commit.(string); !step.RollsBack && m.required == 0 && m.skipped[revision] { //nolint:forcetypeassert // it was just made
+		t.Fatalf("%s is promoted, which was seen before a rollback", revision)
+	}
 	want["ref"] = map[string]any{"branch": "main", "commit": commit}
 	if !reflect.DeepEqual(step.Write, want) {
 		t.Fatalf("got  %v\nwant %v", step.Write, want)
 	}
-	m.pinned, m.approved = commit, nil
+	m.pinned, m.approved, m.spec, m.skipped = commit, nil, want, nil
+	if m.promoted["main@sha1:"+commit.(string)] = true; step.RollsBack { //nolint:forcetypeassert // it was just made
+		m.skipped = maps.Clone(m.seen)
+	}
 	return step
 }
 
@@ -87,10 +104,10 @@ func TestOnlyPermittedRevisionsArePromoted(t *testing.T) {
 		if m.required == 0 && rapid.Bool().Draw(t, "no rule") {
 			m.g.Spec.Approvals = nil
 		}
-		seen := map[string]bool{}
+		m.seen, m.promoted = map[string]bool{}, map[string]bool{}
 		t.Repeat(map[string]func(*rapid.T){
-			"look":  func(t *rapid.T) { m.look(t, false); seen[m.in.Original.Revision] = true },
-			"die":   func(t *rapid.T) { m.look(t, true); seen[m.in.Original.Revision] = true },
+			"look":  func(t *rapid.T) { m.look(t, false) },
+			"die":   func(t *rapid.T) { m.look(t, true) },
 			"open":  func(*rapid.T) { m.open() },
 			"close": func(*rapid.T) { m.closed() },
 			"push":  func(t *rapid.T) { m.arrives(commit(letters.Draw(t, "commit"))) },
@@ -104,11 +121,19 @@ func TestOnlyPermittedRevisionsArePromoted(t *testing.T) {
 			},
 			"approve": func(t *rapid.T) {
 				who, revision := rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "who"), commit(letters.Draw(t, "revision"))
-				if m.g.Status.Promoting != nil || m.required == 0 || !seen[revision] {
+				if m.g.Status.Promoting != nil || m.required == 0 || !m.seen[revision] {
 					return
 				}
 				m.approves(who, revision)
 				m.approved = append(m.approved, v1alpha1.RevisionApproval{Revision: revision, ApprovedBy: who})
+				m.look(t, false)
+			},
+			"rollback": func(t *rapid.T) {
+				if m.g.Status.Promoting != nil {
+					return
+				}
+				m.requested = commit(letters.Draw(t, "revision"))
+				m.rollback(m.requested)
 				m.look(t, false)
 			},
 			"drift": func(*rapid.T) {

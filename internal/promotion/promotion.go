@@ -43,6 +43,11 @@ type Gates struct {
 	Open bool
 	// Reason is in CamelCase, and Message is a sentence. Both are empty while a Gate is undecided.
 	Reason, Message string
+	// HeldBy lists the names of the Gates that keep the pin in place, sorted.
+	HeldBy []string
+	// Bars returns why a Gate refuses a rollback that was requested at a time, empty if none does. list has the Gates that were checked at
+	// admission. waits is true if a Gate must decide first.
+	Bars func(list string, at time.Time) (refusal string, waits bool)
 }
 
 // Input holds the inputs of a decision at an instant. Sources that do not exist are nil.
@@ -64,6 +69,10 @@ type Step struct {
 	Promotes bool
 	// Again is true if the status must be written and the decision repeated before anything else is written.
 	Again bool
+	// RollsBack is true if the step grants, refuses or writes a rollback, which needs no open Gate and no release slot.
+	RollsBack bool
+	// Refused is the request for a rollback that was refused, nil if there was none.
+	Refused *v1alpha1.Rollback
 	// Promoted is the promotion that was completed, nil if there was none.
 	Promoted *v1alpha1.Promotion
 	// Waits is the revision that has begun to wait, nil if there is none.
@@ -96,6 +105,9 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 		return Step{}
 	}
 	s := &g.Status
+	if in.Gates.Open || in.Gates.Reason != "" { // while a Gate is undecided, the list stays
+		s.HeldBy = in.Gates.HeldBy[:min(len(in.Gates.HeldBy), v1alpha1.MaxHeldBy)]
+	}
 	d.complete()
 	d.adopt()
 	d.fault = d.findFault()
@@ -104,9 +116,11 @@ func Decide(g *v1alpha1.GatedSource, in Input) Step {
 	want, reason := d.selectRevision()
 	moves := want != "" && d.moves(want, reason)
 	d.recordWaiting(want, moves)
-	if moves && d.Gates.Open {
+	switch {
+	case d.rollBack():
+	case moves && d.Gates.Open:
 		d.promote(want, reason)
-	} else {
+	default:
 		s.Promoting = nil
 		d.restore()
 	}
@@ -185,9 +199,13 @@ func (d *decision) observe() {
 	if s.Latest != nil && s.Latest.Revision == revision {
 		return
 	}
+	isOld := func(is v1alpha1.SeenRevision) bool { return is.Revision == revision }
 	seen := v1alpha1.SeenRevision{Revision: revision, RecordedAt: at}
+	if i := slices.IndexFunc(s.Seen, isOld); i >= 0 {
+		seen.Skipped = s.Seen[i].Skipped
+	}
 	s.Latest = &seen
-	others := slices.DeleteFunc(slices.Clone(s.Seen), func(is v1alpha1.SeenRevision) bool { return is.Revision == revision })
+	others := slices.DeleteFunc(slices.Clone(s.Seen), isOld)
 	s.Seen = append([]v1alpha1.SeenRevision{seen}, others...)
 	s.Seen = s.Seen[:min(len(s.Seen), v1alpha1.MaxSeen)]
 }
@@ -209,7 +227,17 @@ func (d *decision) isTaken() bool { return d.Older != "" && !d.isOurs() }
 // promoted records a promotion, and starts the next round.
 func (d *decision) promoted(p v1alpha1.Pin) {
 	s := &d.g.Status
-	promotion := v1alpha1.Promotion{Revision: p.Revision, At: metav1.NewTime(d.Now), Reason: p.Reason}
+	promotion := v1alpha1.Promotion{Revision: p.Revision, At: metav1.NewTime(d.Now), Reason: p.Reason, Digest: p.Digest}
+	isRollback := p.Reason == v1alpha1.RolledBackReason
+	if isRollback && s.Rollback != nil {
+		promotion.RequestedBy, promotion.Message = s.Rollback.RequestedBy, s.Rollback.Message
+	}
+	for i := range s.Seen {
+		s.Seen[i].Skipped = isRollback
+	}
+	if s.Latest != nil {
+		s.Latest.Skipped = isRollback
+	}
 	if s.Pinned != nil {
 		promotion.From = s.Pinned.Revision
 	}
@@ -254,6 +282,8 @@ func (d *decision) selectRevision() (revision, reason string) {
 		return d.knownRevision(d.g.Spec.Revision), v1alpha1.PinnedInSpecReason
 	case d.g.RequiredApprovals() > 0:
 		return approved(d.g), v1alpha1.RevisionApprovedReason
+	case s.Latest.Skipped:
+		return "", ""
 	}
 	return s.Latest.Revision, v1alpha1.GateOpenedReason
 }
@@ -320,19 +350,20 @@ func (d *decision) restore() {
 func (d *decision) recordWaiting(want string, moves bool) {
 	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending
-	s.Waiting = int32(newer(s, d.kind))
+	waiting := d.newer()
+	s.Waiting = int32(len(waiting))
 	switch {
 	case s.Latest == nil:
 	case moves:
 		pending = &v1alpha1.SeenRevision{Revision: want, RecordedAt: d.seenAt(want)}
-	case want == "" && d.g.Spec.Revision == "" && (s.Pinned == nil || !same(d.kind, s.Pinned.Revision, s.Latest.Revision) || s.Pinned.Digest != s.Digest):
+	case want == "" && d.g.Spec.Revision == "" && !d.skips() && (s.Pinned == nil || !same(d.kind, s.Pinned.Revision, s.Latest.Revision) || s.Pinned.Digest != s.Digest):
 		pending = s.Latest
 	}
 	switch s.Pending = pending; {
 	case pending == nil:
 		s.WaitingSince = nil
 	case s.WaitingSince == nil && s.Waiting > 0:
-		s.WaitingSince = &s.Seen[s.Waiting-1].RecordedAt
+		s.WaitingSince = &waiting[s.Waiting-1].RecordedAt
 	case s.WaitingSince == nil:
 		s.WaitingSince = &metav1.Time{Time: d.Now}
 	}
@@ -351,14 +382,14 @@ func (d *decision) seenAt(revision string) metav1.Time {
 	return metav1.NewTime(d.Now)
 }
 
-// newer returns how many revisions are newer than the pinned one.
-func newer(s *v1alpha1.GatedSourceStatus, kind string) int {
-	if s.Pinned == nil {
-		return len(s.Seen)
+// newer returns the revisions that are newer than the pinned one, newest first, without those that are skipped.
+func (d *decision) newer() []v1alpha1.SeenRevision {
+	s := &d.g.Status
+	n := len(s.Seen)
+	if s.Pinned != nil {
+		if i := slices.IndexFunc(s.Seen, func(is v1alpha1.SeenRevision) bool { return same(d.kind, is.Revision, s.Pinned.Revision) }); i >= 0 {
+			n = i
+		}
 	}
-	i := slices.IndexFunc(s.Seen, func(is v1alpha1.SeenRevision) bool { return same(kind, is.Revision, s.Pinned.Revision) })
-	if i < 0 {
-		return len(s.Seen)
-	}
-	return i
+	return slices.DeleteFunc(slices.Clone(s.Seen[:n]), func(is v1alpha1.SeenRevision) bool { return is.Skipped && d.g.RequiredApprovals() == 0 })
 }

@@ -157,7 +157,7 @@ func TestApprovalCountsForItsObjectAndRevisionOnly(t *testing.T) {
 func TestConditionApprovedHasCommandAndRefusedApprovals(t *testing.T) {
 	a := commit("a")
 	w := newWorld(whenApproved, a).settles()
-	const keys = "round=0,uid=6d2c1e2f,revision="
+	const keys = "round=0,uid=" + uid + ",revision="
 	want := " 0 of 1. To approve it: kubectl -n shop annotate gatedsource/apps approve.gate.fluxcd.io/requestedAt=$(date -u +%Y-%m-%dT%H:%M:%SZ)," + keys + a
 	if got := w.message("Approved"); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -165,7 +165,6 @@ func TestConditionApprovedHasCommandAndRefusedApprovals(t *testing.T) {
 	if got := promotion.FormatApproval(w.g, a, start); got != start.UTC().Format(time.RFC3339)+","+keys+a {
 		t.Errorf("got %q", got)
 	}
-	w.g.UID = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 	for value, want := range map[string]string{
 		a:                                       "does not count: it must be TIME,round=NUMBER,uid=UID,revision=REVISION, such as ",
 		promotion.FormatApproval(w.g, a, start): "does not count: the API server has not stamped the approver.",
@@ -180,7 +179,7 @@ func TestConditionApprovedHasCommandAndRefusedApprovals(t *testing.T) {
 func TestApproveCommandIsShellSafe(t *testing.T) {
 	revision := strings.Replace(commit("b"), "main", "x;touch$IFS/tmp/it's", 1)
 	w := newWorld(whenApproved, revision).settles()
-	if got := w.message("Approved"); !strings.HasSuffix(got, `,uid=6d2c1e2f,revision='x;touch$IFS/tmp/it'\''s`+strings.TrimPrefix(revision, "x;touch$IFS/tmp/it's")+"'") {
+	if got := w.message("Approved"); !strings.HasSuffix(got, `,uid=`+uid+`,revision='x;touch$IFS/tmp/it'\''s`+strings.TrimPrefix(revision, "x;touch$IFS/tmp/it's")+"'") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -50,6 +50,9 @@ func (d *decision) approved(want string, moves bool) metav1.Condition {
 	s, g := &d.g.Status, d.g
 	c := metav1.Condition{Type: v1alpha1.ApprovedCondition, Status: metav1.ConditionFalse}
 	switch {
+	case isRollingBack(g):
+		c.Status, c.Reason = metav1.ConditionUnknown, fluxmeta.ProgressingReason
+		c.Message = fmt.Sprintf(msgRollingBack, s.Rollback.Revision, requestedBy(s.Rollback.RequestedBy, s.Rollback.Message))
 	case d.fault != (fault{}):
 		c.Reason, c.Message = d.fault.reason, d.fault.message
 	case g.Spec.Revision != "" && want == "":
@@ -68,13 +71,15 @@ func (d *decision) approved(want string, moves bool) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.WaitingApprovalReason, d.waiting()
 	case g.Spec.Revision != "":
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.PinnedInSpecReason, fmt.Sprintf(msgPinnedInSpec, s.Pinned.Revision)
+	case d.skips():
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.RolledBackReason, d.rolledBack()
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.UpToDateReason, fmt.Sprintf(msgNewest, s.Pinned.Revision)
 	}
 	if c.Reason != v1alpha1.WaitingApprovalReason { // the message ends with a command
 		c.Message += d.unseen()
 	}
-	c.Message += d.refused()
+	c.Message += d.refused() + d.refusedRollback()
 	return c
 }
 

@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/promotion"
 )
+
+// uid is the UID of the GatedSource.
+const uid = "6d2c1e2f-0f5e-4c1b-9d0a-3b1f0c7a8e55"
 
 var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
@@ -36,7 +38,7 @@ type world struct {
 func newWorld(required int32, revision string) *world {
 	w := &world{
 		g: &v1alpha1.GatedSource{
-			ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "shop", UID: types.UID("6d2c1e2f"), Generation: 1},
+			ObjectMeta: metav1.ObjectMeta{Name: "apps", Namespace: "shop", UID: uid, Generation: 1},
 			Spec: v1alpha1.GatedSourceSpec{
 				SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"}, Approvals: &v1alpha1.ApprovalRule{Required: required}, DeletionPolicy: v1alpha1.DeletionPolicyOrphan,
 			},
@@ -50,12 +52,29 @@ func newWorld(required int32, revision string) *world {
 
 // closed closes the Gates.
 func (w *world) closed() *world {
-	w.in.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: "Held by gate 'shop/nights'."}
-	return w
+	w.in.Gates = promotion.Gates{Reason: v1alpha1.GateClosedReason, Message: "Held by gate 'shop/nights'.", HeldBy: []string{"shop/nights"}}
+	return w.bars("", false)
 }
 
 func (w *world) open() *world {
 	w.in.Gates = promotion.Gates{Open: true}
+	return w.bars("", false)
+}
+
+// bars sets whether the Gates refuse rollbacks, or have not decided yet.
+func (w *world) bars(refusal string, waits bool) *world {
+	w.in.Gates.Bars = func(string, time.Time) (string, bool) { return refusal, waits }
+	return w
+}
+
+// rollback requests a rollback, as stamped by the API server.
+func (w *world) rollback(revision string) *world {
+	if w.g.Annotations == nil {
+		w.g.Annotations = map[string]string{}
+	}
+	w.g.Annotations[v1alpha1.RollbackRequestedAtAnnotation] = promotion.FormatRollback(w.g, revision, w.in.Now)
+	w.g.Annotations[v1alpha1.RollbackRequestedByAnnotation], w.g.Annotations[v1alpha1.RollbackReasonAnnotation] = "alice", "crashes"
+	w.in.Now = w.in.Now.Add(time.Second) // the next request is later
 	return w
 }
 

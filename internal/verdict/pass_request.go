@@ -101,31 +101,54 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 		return msgBarsUnknown, false
 	}
 	for _, g := range v.Holders {
-		is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
-		switch {
-		case g.Effect == Undecided, g.Effect == Closed && !g.isPersisted():
-			return "", true
-		case g.Effect == Missing:
-			return is(msgBarsMissing), false
-		case g.Effect == Denied:
-			return is(msgBarsDenied), false
-		case g.Effect == OtherShard:
-			return is(msgBarsOtherShard), false
-		case g.Effect != Closed:
-			return is(msgBarsSuspended), false
-		case g.Barred != "":
-			return is(msgBarsBarred + g.Barred), false
-		case o.Request.Gates == "":
-			return "the annotation " + v1alpha1.PassGatesAnnotation + " is missing, which lists the gates that hold it", false
-		case !gate.PassCovers(o.Request.Gates, g.Name):
-			return is("holds it as well, and is not in " + v1alpha1.PassGatesAnnotation + " of the request, so request it again"), false
+		if refusal, waits = g.bars(v1alpha1.PassGatesAnnotation, o.Request.Gates, o.Request.At, o.Now); waits || refusal != "" {
+			return refusal, waits
 		}
-		switch last := g.Object.Status.LastTransition; {
-		case last == nil, o.Request.At.Before(last.At.Time):
-			return closedLater, false
-		case gate.MayPrecede(o.Request.At, last, o.Now):
-			return is(msgBarsJustClosed), false
+	}
+	return "", false
+}
+
+// BarsRollback returns why one of the Gates of a GatedSource refuses a rollback that was requested at a time, empty if none does: a rollback
+// needs what a pass needs. list has the Gates that were checked at admission. waits is true if a Gate must decide first.
+func BarsRollback(gates []Gate, list string, at, now time.Time) (refusal string, waits bool) {
+	for _, g := range barred(gates, now) {
+		if g.LetsActivate() {
+			continue
 		}
+		if refusal, waits = g.bars(v1alpha1.RollbackGatesAnnotation, list, at, now); waits || refusal != "" {
+			return refusal, waits
+		}
+	}
+	return "", false
+}
+
+// bars returns why a Gate that holds a target permits no pass or rollback that was requested at a time, empty if it does. list is the value
+// of annotation in the request. waits is true if the Gate must decide first.
+func (g Gate) bars(annotation, list string, at, now time.Time) (refusal string, waits bool) {
+	is := func(text string) string { return fmt.Sprintf("gate '%s' %s", g.Name, text) }
+	switch {
+	case g.Effect == Undecided, g.Effect == Closed && !g.isPersisted():
+		return "", true
+	case g.Effect == Missing:
+		return is(msgBarsMissing), false
+	case g.Effect == Denied:
+		return is(msgBarsDenied), false
+	case g.Effect == OtherShard:
+		return is(msgBarsOtherShard), false
+	case g.Effect != Closed:
+		return is(msgBarsSuspended), false
+	case g.Barred != "":
+		return is(msgBarsBarred + g.Barred), false
+	case list == "":
+		return "the annotation " + annotation + " is missing, which lists the gates that hold it", false
+	case !gate.PassCovers(list, g.Name):
+		return is("holds it as well, and is not in " + annotation + " of the request, so request it again"), false
+	}
+	switch last := g.Object.Status.LastTransition; {
+	case last == nil, at.Before(last.At.Time):
+		return closedLater, false
+	case gate.MayPrecede(at, last, now):
+		return is(msgBarsJustClosed), false
 	}
 	return "", false
 }

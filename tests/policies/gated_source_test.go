@@ -199,7 +199,7 @@ func TestAttacksOnRevision(t *testing.T) {
 		{"edith", needs, merge(`{"spec":{"approvals":null}}`)},
 		{"edith", needs, merge(`{"spec":{"sourceRef":{"name":"else"}}}`)},
 		{"alice", "may not change spec of gated source", merge(`{"spec":{"deletionPolicy":"Delete"}}`)},
-		{"alice", "may not change annotations other than those of approvals", []string{"annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation + "=none"}},
+		{"alice", "may not change annotations other than those of approvals and rollbacks", []string{"annotate", "gtsrc", "apps", v1alpha1.GatesAnnotation + "=none"}},
 		{"alice", "may not change labels", []string{"label", "gtsrc", "apps", "a=b"}},
 		{"alice", "may not change ownerReferences", merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`)},
 		{"clara", "only the gating-controller may write it", append(merge(`{"status":{"round":7}}`), "--subresource=status")},

@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/activation":   {},
 	"internal/configmap":    {},
 	"internal/crds":         {},
-	"internal/promotion":    {"api/v1alpha1", "internal/annotations", "internal/fields"},
+	"internal/promotion":    {"api/v1alpha1", "internal/annotations", "internal/fields", "internal/format", "internal/ledger"},
 	"internal/endpoint":     {"api/v1alpha1"},
 	"internal/calendarfeed": {"api/v1alpha1", "internal/endpoint", "internal/gate", "internal/preview", "internal/timetable"},
 	"controllers/ownwrites": {"api/v1alpha1"},
