@@ -88,6 +88,8 @@ func (k completion) completerFor(cmd *cobra.Command) completer {
 		return k.completeObject
 	case cmd.Name() == "approve":
 		return limit(args, k.completeNames(k.unapproved, kube.ExceptionKind, kube.GateKind, kube.SourceKind))
+	case cmd.Name() == "rollback":
+		return limit(args, k.completeNames(allNames, kube.SourceKind))
 	case cmd.Name() == "history":
 		return k.completeNames(allNames, kube.GateKind, kube.SourceKind)
 	case strings.Contains(args, "NAME"), strings.Contains(args, "GATE"):

@@ -130,7 +130,7 @@ var groups = []struct {
 	}},
 	{"Open and close", []func(*kube.Factory) *cobra.Command{
 		act.NewOpenCommand, act.NewCloseCommand, act.NewResetCommand, act.NewFreezeCommand, act.NewThawCommand,
-		act.NewPassCommand, act.NewExceptionCommand, act.NewApproveCommand, act.NewProceedCommand,
+		act.NewPassCommand, act.NewExceptionCommand, act.NewApproveCommand, act.NewRollbackCommand, act.NewProceedCommand,
 	}},
 	{"Look ahead", []func(*kube.Factory) *cobra.Command{plan.NewValidateCommand, plan.NewPreviewCommand, plan.NewDiffCommand}},
 	{"Set up", []func(*kube.Factory) *cobra.Command{see.NewCheckCommand, plan.NewKindsCommand, see.NewVersionCommand}},

@@ -140,6 +140,9 @@ func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 		e.Gates = append(e.Gates, is)
 	}
 	k.summarize(&e, r)
+	if note := rollbackNote(obj); note != "" {
+		e.Notes = append(e.Notes, note)
+	}
 	k.remedy(&e, r)
 	return e
 }

@@ -1,6 +1,9 @@
 package explain
 
 import (
+	"fmt"
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +52,29 @@ func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	if p := g.Status.Pending; p != nil {
 		w.Reason, w.Waits, w.Since, w.Approvals = NewRevision, p.Revision, g.Status.WaitingSince.DeepCopy(), approvals(g)
 	}
+}
+
+// rollbackNote returns a sentence about the rollback that has pinned the revision of a GatedSource, or about a request that was refused, empty
+// if there is none.
+func rollbackNote(obj *unstructured.Unstructured) string {
+	g := gatedSource(obj)
+	if g == nil || g.Status.Rollback == nil {
+		return ""
+	}
+	r, by := g.Status.Rollback, ""
+	if r.RequestedBy != "" {
+		by = " by " + r.RequestedBy
+	}
+	if r.Message != "" {
+		by += ": " + r.Message
+	}
+	switch pinned := g.Status.Pinned; {
+	case r.Refused != "":
+		return fmt.Sprintf("The rollback to %s, requested at %s%s, was refused: %s.", r.Revision, r.RequestedAt.UTC().Format(time.RFC3339), by, r.Refused)
+	case pinned != nil && pinned.Reason == v1alpha1.RolledBackReason:
+		return fmt.Sprintf("It was rolled back from %s to %s, requested at %s%s.", r.From, r.Revision, r.RequestedAt.UTC().Format(time.RFC3339), by)
+	}
+	return ""
 }
 
 // approvals returns the approvals of the waiting revision, nil if no revision is waiting for approval.

@@ -66,13 +66,16 @@ func promotionsSince(t *term.Terminal, g *v1alpha1.GatedSource, from time.Time) 
 }
 
 func printPromotions(t *term.Terminal, f promotionScope, items []promotionItem, named bool) error {
-	headers := []string{term.TimeHeader("WHEN", f.now), "REVISION", "FROM", "REASON", "APPROVED BY", "MESSAGE"}
+	headers := []string{term.TimeHeader("WHEN", f.now), "REVISION", "FROM", "REASON", "BY", "MESSAGE"}
 	if named {
 		headers = slices.Insert(headers, 1, "SOURCE")
 	}
 	rows := make([][]string, len(items))
 	for i, item := range items {
 		by, reasons := approvers(item.Approvals)
+		if item.Reason == v1alpha1.RolledBackReason {
+			by, reasons = item.RequestedBy, item.Message
+		}
 		rows[i] = []string{
 			item.At.In(f.now.Location()).Format("2006-01-02 15:04:05"), shortRevision(item.Revision, f.IsWide()), shortRevision(item.From, f.IsWide()),
 			describe.Words(item.Reason, ""), term.OrDash(by), term.OrDash(reasons),
@@ -99,11 +102,12 @@ func approvers(approvals []v1alpha1.RevisionApproval) (by, reasons string) {
 func writePromotions(w io.Writer, items []promotionItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {
-		_ = table.Write([]string{"at", "namespace", "gatedSource", "revision", "from", "reason", "approvedBy", "approvalReasons"})
+		_ = table.Write([]string{"at", "namespace", "gatedSource", "revision", "from", "reason", "approvedBy", "approvalReasons", "requestedBy", "requestMessage"})
 	}
 	for _, i := range items {
 		by, reasons := approvers(i.Approvals)
-		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, escapeFormula(i.Revision), escapeFormula(i.From), i.Reason, escapeFormula(by), escapeFormula(reasons)})
+		_ = table.Write([]string{i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, escapeFormula(i.Revision), escapeFormula(i.From), i.Reason, escapeFormula(by), escapeFormula(reasons),
+			escapeFormula(i.RequestedBy), escapeFormula(i.Message)})
 	}
 	table.Flush()
 	return table.Error()

@@ -42,8 +42,12 @@ func TestPromotionsAsTable(t *testing.T) {
 	err := writePromotions(&out, []promotionItem{{explain.Metadata{Namespace: "shop", Name: "apps"}, v1alpha1.Promotion{
 		Revision: "main@sha1:b", From: "main@sha1:a", At: metav1.NewTime(now), Reason: "Approved",
 		Approvals: []v1alpha1.RevisionApproval{{ApprovedBy: "alice", Message: "=1+1"}, {ApprovedBy: "bob"}},
+	}}, {explain.Metadata{Namespace: "shop", Name: "apps"}, v1alpha1.Promotion{
+		Revision: "main@sha1:a", From: "main@sha1:b", At: metav1.NewTime(now), Reason: v1alpha1.RolledBackReason, RequestedBy: "carol", Message: "=2",
 	}}}, false)
-	want := "at,namespace,gatedSource,revision,from,reason,approvedBy,approvalReasons\n" + now.UTC().Format(time.RFC3339) + `,shop,apps,main@sha1:b,main@sha1:a,Approved,"alice, bob",'=1+1` + "\n"
+	at := now.UTC().Format(time.RFC3339) + ",shop,apps,"
+	want := "at,namespace,gatedSource,revision,from,reason,approvedBy,approvalReasons,requestedBy,requestMessage\n" +
+		at + `main@sha1:b,main@sha1:a,Approved,"alice, bob",'=1+1,,` + "\n" + at + "main@sha1:a,main@sha1:b,RolledBack,,,carol,'=2\n"
 	if err != nil || out.String() != want {
 		t.Errorf("%v\ngot  %q\nwant %q", err, out.String(), want)
 	}
