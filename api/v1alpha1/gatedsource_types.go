@@ -113,8 +113,8 @@ type SeenRevision struct {
 	RecordedAt metav1.Time `json:"recordedAt"`
 
 	// skipped is true if the revision was observed before the pin moved in a
-	// rollback. Without spec.approvals, it is not promoted. The next promotion that
-	// is not a rollback removes it. Defaults to false.
+	// rollback. Without spec.approvals, it is not promoted. The next promotion
+	// that is not a rollback removes it. Defaults to false.
 	// +optional
 	Skipped bool `json:"skipped,omitempty"`
 }
@@ -205,7 +205,8 @@ type Rollback struct {
 	// revision is the requested revision.
 	Revision string `json:"revision"`
 
-	// from is the revision that was pinned at handledAt. Missing if there was none.
+	// from is the revision that was pinned at handledAt. Missing if there was
+	// none.
 	// +optional
 	From string `json:"from,omitempty"`
 
@@ -217,8 +218,8 @@ type Rollback struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// gates lists the Gates that were checked at admission, separated by commas, or
-	// * for more than 8. Missing if no Gate was closed.
+	// gates lists the Gates that were checked at admission, separated by commas,
+	// or * for more than 8. Missing if no Gate was closed.
 	// +optional
 	Gates string `json:"gates,omitempty"`
 

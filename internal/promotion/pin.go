@@ -125,6 +125,9 @@ func pinnedTo(kind string, spec map[string]any) string {
 	return revision
 }
 
+// hasContent returns whether a revision determines its content. Unlike a commit or a digest, a version can have other content elsewhere.
+func hasContent(kind string) bool { return kind != sourcev1.HelmChartKind }
+
 // same returns whether two revisions have the same content, ignoring the names of branches and tags.
 func same(kind, a, b string) bool {
 	if kind == sourcev1.HelmChartKind {

@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/annotations"
 	"github.com/fluxcd/gating-controller/internal/format"
@@ -138,9 +136,9 @@ func (d *decision) refusesRollback(r *v1alpha1.Rollback) (refusal string, waits 
 		return msgNotPromoted, false
 	case same(d.kind, s.Pinned.Revision, r.Revision):
 		return msgAlreadyPinned, false
-	case d.kind == sourcev1.HelmChartKind && !slices.ContainsFunc(s.Promotions, func(p v1alpha1.Promotion) bool {
+	case !hasContent(d.kind) && !slices.ContainsFunc(s.Promotions, func(p v1alpha1.Promotion) bool {
 		return p.Revision == r.Revision && p.Digest == s.Pinned.Digest
-	}): // unlike a commit or a digest, a version can have other content elsewhere
+	}):
 		return msgOtherChart, false
 	case d.fault.reason == v1alpha1.SourceNotOursReason:
 		return d.fault.message, false

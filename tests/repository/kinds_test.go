@@ -17,7 +17,7 @@ import (
 var mayCompareKinds = map[string]int{
 	"internal/cli/see/pending_diff.go":   3,  // the plugin builds Kustomizations, and finds the objects that use a source of a GatedSource
 	"internal/cli/see/pending_source.go": 1,  // for the same purpose
-	"internal/promotion/pin.go":          10, // the adapter of the kinds of sources: how each is pinned to a revision
+	"internal/promotion/pin.go":          11, // the adapter of the kinds of sources: how each is pinned to a revision
 }
 
 func TestOnlyTargetPackageComparesKinds(t *testing.T) {

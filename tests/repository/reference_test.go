@@ -176,7 +176,7 @@ func code(t *testing.T, ending string, folders ...string) string {
 }
 
 // key matches an annotation, a label or a finalizer of the project. In a JSON pointer, the slash is written as ~1.
-var key = regexp.MustCompile(`\b((?:open|close|proceed|approve|pass)\.gate\.fluxcd\.io|gating\.toolkit\.fluxcd\.io)(?:/|~1)([a-z][A-Za-z-]+)\b`)
+var key = regexp.MustCompile(`\b((?:open|close|proceed|approve|pass|rollback)\.gate\.fluxcd\.io|gating\.toolkit\.fluxcd\.io)(?:/|~1)([a-z][A-Za-z-]+)\b`)
 
 func TestAnnotationsPageIsComplete(t *testing.T) {
 	ours := map[string]bool{}

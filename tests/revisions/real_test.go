@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/promotion"
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
@@ -43,6 +44,30 @@ func TestPinnedRevisionIsAppliedAndDriftCorrected(t *testing.T) {
 	w.reports(v1alpha1.ApprovedCondition, metav1.ConditionTrue, "UpToDate")
 	w.Must(w.Client.Delete(w.Context(), w.g))
 	w.drifts("v2") // the pinned source stays
+}
+
+func TestRollbackIsAppliedWhileGatesAreClosed(t *testing.T) {
+	w := newWorld(t)
+	w.follow(v1alpha1.GatedSourceSpec{})
+	w.arrives("v1")
+	first := "main@sha1:" + w.head
+	second := w.commit("v2")
+	w.sees(second)
+	w.arrives("v2")
+	w.isPinned(second)
+	w.closed()
+	w.eventually("the gate holds it", func(s v1alpha1.GatedSourceStatus) bool { return len(s.HeldBy) == 1 })
+	w.Annotate(w.g, v1alpha1.RollbackRequestedAtAnnotation, promotion.FormatRollback(w.g, first, time.Now()),
+		v1alpha1.RollbackGatesAnnotation, w.Namespace+"/nights")
+	w.arrives("v1")
+	w.isPinned(first)
+	w.open()
+	w.fetch("apps")
+	w.Throughout(patience, "v1 stays", w.applied("v1"))
+	third := w.commit("v3")
+	w.sees(third)
+	w.arrives("v3")
+	w.isPinned(third)
 }
 
 // races is how often two commits race with an approval.
