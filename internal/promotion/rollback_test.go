@@ -271,3 +271,15 @@ func TestPreviousRevisionSkipsRolledBackOnes(t *testing.T) {
 		}
 	}
 }
+
+func TestRollbackCountsAfterRefusedOneInTheFuture(t *testing.T) {
+	a, b := commit("a"), commit("b")
+	w := moved(whenOpen, a, b)
+	w.g.Annotations = map[string]string{v1alpha1.RollbackRequestedAtAnnotation: promotion.FormatRollback(w.g, a, w.in.Now.Add(time.Hour))}
+	if w.settles(); w.g.Status.Rollback == nil || w.g.Status.Rollback.Refused == "" {
+		t.Fatalf("it is not refused: %+v", w.g.Status.Rollback)
+	}
+	if w.rollback(a).settles(); w.g.Status.Pinned.Revision != a {
+		t.Errorf("a correct request is refused: %s", w.message("Approved"))
+	}
+}
