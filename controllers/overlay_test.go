@@ -7,6 +7,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
@@ -41,12 +42,13 @@ func TestExceptionOpensAndClosesSomeTargets(t *testing.T) {
 		apps, infra, web bool // held
 		overlays         []lockv1alpha1.OverlayLock
 		next             time.Duration
+		overlaid         string
 	}{
-		{0, true, true, true, nil, hour},
-		{hour, false, false, true, unlocks("apps", "infra"), hour},
-		{2 * hour, false, true, true, append([]lockv1alpha1.OverlayLock{{Gate: key(g), Locked: true, Name: "infra"}}, unlocks("apps", "infra")...), hour},
-		{3 * hour, true, true, true, []lockv1alpha1.OverlayLock{{Gate: key(g), Locked: true, Name: "infra"}}, hour},
-		{4 * hour, true, true, true, nil, 9 * hour},
+		{0, true, true, true, nil, hour, ""},
+		{hour, false, false, true, unlocks("apps", "infra"), hour, "2 of 3 open"},
+		{2 * hour, false, true, true, append([]lockv1alpha1.OverlayLock{{Gate: key(g), Locked: true, Name: "infra"}}, unlocks("apps", "infra")...), hour, "1 of 3 open"},
+		{3 * hour, true, true, true, []lockv1alpha1.OverlayLock{{Gate: key(g), Locked: true, Name: "infra"}}, hour, ""},
+		{4 * hour, true, true, true, nil, 9 * hour, ""},
 	} {
 		w.In(step.after)
 		if result := w.Reconcile(g); result.RequeueAfter > step.next {
@@ -56,6 +58,9 @@ func TestExceptionOpensAndClosesSomeTargets(t *testing.T) {
 			if got := w.Suspended(w.Reload(obj)); got != held {
 				t.Errorf("after %s: %s is held: %t", step.after, obj.GetName(), got)
 			}
+		}
+		if w.Reconcile(g); gate.Overlaid(g) != step.overlaid {
+			t.Errorf("after %s: overlaid: %q, want %q", step.after, gate.Overlaid(g), step.overlaid)
 		}
 		spec := lockv1alpha1.GateLockSpec{Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/*": mine}}
 		if len(step.overlays) > 0 {

@@ -331,6 +331,11 @@ type TargetCounts struct {
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
 
+	// overlaid is the number of objects with another state than the Gate, because
+	// of status.overlays.
+	// +optional
+	Overlaid int64 `json:"overlaid,omitempty"`
+
 	// failed is the number of objects and of entries in spec.targets that do not
 	// have the desired state.
 	Failed int64 `json:"failed"`

@@ -49,7 +49,8 @@ func (r *Reconciler) targetFailures(ctx context.Context, obj *v1alpha1.Gate, d d
 // targetCounts returns the numbers of targets for the status.
 func targetCounts(s summary.Sums) v1alpha1.TargetCounts {
 	return v1alpha1.TargetCounts{
-		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.SuspendedByOthers, Exempt: s.Exempt, Pending: s.Pending, Failed: s.Failed,
+		Total: s.Total, Held: s.Held, WouldHold: s.WouldHold, SuspendedByOthers: s.SuspendedByOthers, Exempt: s.Exempt, Overlaid: s.Overlaid,
+		Pending: s.Pending, Failed: s.Failed,
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *Result) Entries() []Entry {
 		awaits := held && r.Ruling.Wait != verdict.NoWait && r.Ruling.Wait != verdict.ForSlot
 		e := Entry{Gate: KeyFor(g.Object), Failure: r.Failure, Uncounted: !counts, Pending: r.Wrote || undecided || awaits}
 		if counts {
-			e.Outcome = r.outcome(g, held)
+			e.Outcome, e.Overlaid = r.outcome(g, held), g.Overlaid
 		}
 		if counts || e.Pending || e.Failure != nil {
 			entries = append(entries, e)

@@ -16,7 +16,8 @@ func TestTargetOutcomesForGate(t *testing.T) {
 		return verdict.Gate{Name: "shop/a", Effect: stand, Governs: true, Object: object}
 	}
 	open, closed, undecided := gate(verdict.Open), gate(verdict.Closed), gate(verdict.Undecided)
-	leaving, audits, unknown := open, open, closed
+	leaving, audits, unknown, overlaid := open, open, closed, open
+	overlaid.Overlaid = true
 	leaving.Governs = false
 	audits.Governs, audits.Audits = false, true
 	unknown.Object = nil
@@ -64,6 +65,7 @@ func TestTargetOutcomesForGate(t *testing.T) {
 		"suspended by others, open":        {open, target.SuspendedByOthers, nil, foreign, 0, target.Plan{}, false, "", "Other"},
 		"suspended by others, closed":      {closed, target.SuspendedByOthers, nil, foreign, 0, target.Plan{}, false, "", "Foreign"},
 		"exempt":                           {closed, target.Free, nil, exempt, 0, target.Plan{Exempt: target.Imminent}, false, "", "Exempt"},
+		"opened by an overlay":             {overlaid, target.Free, nil, free, 0, target.Plan{}, false, "", "Other, overlaid"},
 		"audit":                            {audits, target.Free, nil, free, 0, target.Plan{}, false, "", "Other"},
 		"governed no more":                 {leaving, target.Free, nil, free, 0, target.Plan{}, false, "", "none"},
 		"governed no more, released":       {leaving, target.Held, named, free, 0, target.Plan{}, true, "", "Other, pending, uncounted"},
@@ -81,6 +83,9 @@ func TestTargetOutcomesForGate(t *testing.T) {
 			got := "none"
 			for _, e := range r.Entries() {
 				got = []string{"Other", "Held", "Foreign", "Exempt", "WouldHold"}[e.Outcome]
+				if e.Overlaid {
+					got += ", overlaid"
+				}
 				if e.Pending {
 					got += ", pending"
 				}

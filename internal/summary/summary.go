@@ -40,6 +40,8 @@ type Gate struct {
 type Entry struct {
 	Gate    Gate
 	Outcome Outcome
+	// Overlaid means that an overlay gives the target another state than that of the Gate.
+	Overlaid bool
 	// Pending means that the target does not have the desired state yet.
 	Pending bool
 	// Failure is the failure that keeps the target from its desired state, nil if there is none.
@@ -62,7 +64,7 @@ type Failure struct {
 
 // Sums counts the targets of a Gate by outcome.
 type Sums struct {
-	Total, Held, WouldHold, SuspendedByOthers, Exempt, Pending, Failed int64
+	Total, Held, WouldHold, SuspendedByOthers, Exempt, Overlaid, Pending, Failed int64
 	// Awaits is true while the Gate is deciding. Its targets may not be marked as pending yet.
 	Awaits bool
 }
@@ -346,6 +348,9 @@ func (c *counted) count(e Entry, key target.Key, by int64) {
 		s.WouldHold += by
 	case Other:
 	}
+	if e.Overlaid {
+		s.Overlaid += by
+	}
 	if e.Pending {
 		s.Pending += by
 	}
@@ -386,11 +391,11 @@ func failureIn(entries []Entry, gate Gate) *Failure {
 	return nil
 }
 
-// sameIn returns whether entries already have the outcome, failure and pending state of e for its Gate.
+// sameIn returns whether entries already have the outcome, failure, overlay and pending state of e for its Gate.
 func sameIn(entries []Entry, e Entry) bool {
 	for _, was := range entries {
 		if was.Gate == e.Gate {
-			same := was.Outcome == e.Outcome && was.Pending == e.Pending
+			same := was.Outcome == e.Outcome && was.Overlaid == e.Overlaid && was.Pending == e.Pending
 			return same && (was.Failure == nil) == (e.Failure == nil) && (e.Failure == nil || *was.Failure == *e.Failure)
 		}
 	}

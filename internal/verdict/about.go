@@ -22,7 +22,9 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	case named && !g.DeletionTimestamp.IsZero():
 		return Gate{Name: name, Effect: Missing}, true
 	case s.Governs(g, obj) && s.Reaches(g.Namespace, obj.GetNamespace()):
-		return Governing(name, s.ForTarget(g, obj), now), true
+		about := Governing(name, s.ForTarget(g, obj), now)
+		about.Overlaid = about.wasOpen() != (Gate{Object: g}).wasOpen()
+		return about, true
 	case !slices.Contains(HeldBy(obj), name):
 		return Gate{}, false
 	case s.Governs(g, obj) && !g.Audits():

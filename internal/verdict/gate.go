@@ -47,7 +47,9 @@ type Gate struct {
 	// with mode Enforce.
 	Audits bool
 	Would  Effect
-	// Object is the Gate, nil if it does not exist or is unknown.
+	// Overlaid is true if an overlay gives the target another state than that of the Gate.
+	Overlaid bool
+	// Object is the Gate, as it is for the target, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
 	// Barred is why a closed Gate permits no pass. It is empty if the Gate permits one, or if none is requested or in progress.
 	Barred string

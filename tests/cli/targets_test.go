@@ -38,6 +38,8 @@ func TestExceptionForSomeTargets(t *testing.T) {
 		return nil
 	})
 	w.isHeldBy(web, "production")
+	w.expect(w.gate("list"), 0, "closed (1 of 2 open)", "")
+	w.expect(w.gate("status", "production"), 0, "is closed (1 of 2 open) since", "")
 	w.expect(w.gate("why", "ks/apps"), 0, "exception hotfix", "")
 	w.expect(w.gate("why", "ks/web"), 0, "held", "")
 }

@@ -62,6 +62,15 @@ func State(g *v1alpha1.Gate) string {
 	return string(v1alpha1.StateClosed)
 }
 
+// Overlaid describes how many targets have another state than their Gate, to be appended to the state, such as " (2 of 40 open)". It is
+// empty if there are none.
+func Overlaid(g *v1alpha1.Gate) string {
+	if text := gate.Overlaid(g); text != "" {
+		return " (" + text + ")"
+	}
+	return ""
+}
+
 // Reason returns the reason for the state of a Gate in two or three words.
 func Reason(g *v1alpha1.Gate) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)

@@ -111,7 +111,7 @@ func gateHeaders(now time.Time, namespaces, wide bool) []string {
 
 // gateRow returns the columns of gateHeaders for a Gate.
 func gateRow(t *term.Terminal, g *v1alpha1.Gate, now time.Time, namespaces, wide bool) []string {
-	row := []string{g.Name, t.PaintState(describe.State(g)), describe.Reason(g) + waveIn(g), "-", heldCount(g), "-"}
+	row := []string{g.Name, t.PaintState(describe.State(g)) + describe.Overlaid(g), describe.Reason(g) + waveIn(g), "-", heldCount(g), "-"}
 	if waits := describe.ToApprove(g, now); waits != "" {
 		row[2] += ", " + waits
 	}

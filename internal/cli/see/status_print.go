@@ -68,7 +68,7 @@ func (sc *screen) print(out *term.Output) error {
 // head prints the state of the Gate and its reason.
 func (sc *screen) head() {
 	g := sc.gate
-	text := fmt.Sprintf("%s is %s", sc.t.Paint(term.Bold, "Gate "+kube.FullName(g)), sc.t.PaintAdjective(describe.State(g)))
+	text := fmt.Sprintf("%s is %s", sc.t.Paint(term.Bold, "Gate "+kube.FullName(g)), sc.t.PaintAdjective(describe.State(g))+describe.Overlaid(g))
 	if last := g.Status.LastTransition; last != nil {
 		text += " since " + term.FormatUntil(last.At.Time, sc.now)
 	}

@@ -72,6 +72,18 @@ func TestTableHeadersHaveZone(t *testing.T) {
 	}
 }
 
+func TestStatusCountsOverlaidTargets(t *testing.T) {
+	g := is(metav1.ConditionFalse, v1alpha1.DefaultReason, "")
+	g.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 40, Overlaid: 2}}
+	g.Status.Overlays = []v1alpha1.Overlay{{Exception: "hotfix", State: v1alpha1.StateOpened}}
+	if got, want := shown(t, &screen{gate: g}), "Gate flux-system/production is closed (2 of 40 open): default.\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if row := gateRow(&term.Terminal{}, g, now, false, false); row[1] != "closed (2 of 40 open)" {
+		t.Errorf("got the row %q", row)
+	}
+}
+
 func TestNextTransitionIsFromStatusWithoutExceptions(t *testing.T) {
 	g := is(metav1.ConditionFalse, v1alpha1.DefaultReason, "")
 	start, end := "20:00", "21:00"

@@ -88,8 +88,8 @@ func printTimeline(ctx context.Context, t *term.Terminal, c *kube.Cluster, sc ku
 		if g.Audits() {
 			name += " (audit)"
 		}
-		rows[i] = []string{name, t.PaintState(describe.State(g))}
-		taken = max(taken, len(name)+len("unknown"))
+		rows[i] = []string{name, t.PaintState(describe.State(g)) + describe.Overlaid(g)}
+		taken = max(taken, len(name)+max(len("unknown"), len(describe.State(g)+describe.Overlaid(g))))
 	}
 	room := columns - taken - 2*3
 	if room < minBar {
