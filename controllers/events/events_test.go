@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -323,4 +324,49 @@ func TestEmergencyMetricStartsAtZero(t *testing.T) {
 			t.Errorf("%s: %d series, want %d, error %v", name, n, tc.want, err)
 		}
 	}
+}
+
+func TestOverlayMetricFollowsStatus(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := MustMakeMetrics(registry)
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "production"}}
+	for _, step := range []struct {
+		states []v1alpha1.State
+		want   map[string]float64
+	}{
+		{[]v1alpha1.State{"opened", "opened", "closed", ""}, map[string]float64{"opened": 2, "closed": 1}},
+		{[]v1alpha1.State{"closed"}, map[string]float64{"closed": 1}},
+		{nil, map[string]float64{}},
+	} {
+		g.Status.Overlays = nil
+		for _, state := range step.states {
+			g.Status.Overlays = append(g.Status.Overlays, v1alpha1.Overlay{State: state})
+		}
+		m.Record(g)
+		equal(t, overlayMetric(t, registry), step.want)
+	}
+	g.Status.Overlays = []v1alpha1.Overlay{{State: v1alpha1.StateOpened}}
+	m.Record(g)
+	m.Delete(client.ObjectKeyFromObject(g))
+	equal(t, overlayMetric(t, registry), map[string]float64{})
+}
+
+// overlayMetric returns the values of the metric of overlays by state.
+func overlayMetric(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if family.GetName() == "gating_gate_overlays" && label.GetName() == "state" {
+					values[label.GetValue()] = metric.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return values
 }

@@ -18,6 +18,8 @@ import (
 type Metrics struct {
 	Registry              prometheus.Registerer
 	opened, next, targets *prometheus.GaugeVec
+	// overlays is absent for a state that no overlay has.
+	overlays *prometheus.GaugeVec
 	// Empty and own report diagnostics. They are absent if there are no diagnostics.
 	Empty, own *prometheus.GaugeVec
 	// stopped is 1 for a release in waves that has stopped, absent otherwise. wave is the number of the current wave, absent if no release in
@@ -47,6 +49,7 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		opened:   gauge("gating_gate_opened", "Whether a gate is opened (1) or closed (0).", labels...),
 		next:     gauge("gating_gate_next_transition_timestamp_seconds", "Unix time of the next scheduled transition of a gate; absent if none is scheduled.", labels...),
 		targets:  gauge("gating_gate_targets", "Number of targets of a gate by result: total, held, would_hold, suspended_by_others, exempt, pending, failed.", append(labels, "result")...),
+		overlays: gauge("gating_gate_overlays", "Number of exceptions and requests that keep some targets of a gate in a state, by state: opened, closed; absent if there are none.", append(labels, "state")...),
 		Empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; absent if there are none.", labels...),
 		own:      gauge("gating_gate_holds_own_source", "1 if a gate holds the object that applies it from Git; absent otherwise.", labels...),
 		stopped:  gauge("gating_gate_release_stopped", "1 if the release of a gate in waves has stopped, because a target has failed or the waves are invalid; absent otherwise.", labels...),
@@ -64,7 +67,7 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
 		passes:      counter("gating_passes_total", "Number of passes by outcome: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed, m.emergencies, m.passes)
+	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed, m.emergencies, m.passes)
 	return m
 }
 
@@ -81,7 +84,7 @@ func (m *Metrics) RecordWaiting(key types.NamespacedName, s v1alpha1.GatedSource
 // Delete deletes the metrics of a Gate.
 func (m *Metrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
-	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.Empty, m.own, m.stopped, m.wave} {
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave} {
 		vec.DeletePartialMatch(labels)
 	}
 	m.emergencies.DeletePartialMatch(labels)
@@ -120,6 +123,15 @@ func (m *Metrics) Record(g *v1alpha1.Gate) {
 		wave = len(release.Waves.Done) + 1
 	}
 	SetOrDelete(m.wave, key, wave)
+	for _, state := range []v1alpha1.State{v1alpha1.StateOpened, v1alpha1.StateClosed} {
+		n := 0
+		for i := range g.Status.Overlays {
+			n += is(g.Status.Overlays[i].State == state)
+		}
+		if m.overlays.DeleteLabelValues(key.Name, key.Namespace, string(state)); n > 0 {
+			m.overlays.WithLabelValues(key.Name, key.Namespace, string(state)).Set(float64(n))
+		}
+	}
 	if counts := g.Status.Targets; counts != nil {
 		for result, n := range map[string]int64{
 			"total": counts.Total, "held": counts.Held, "would_hold": counts.WouldHold, "suspended_by_others": counts.SuspendedByOthers, "exempt": counts.Exempt, "pending": counts.Pending, "failed": counts.Failed,
