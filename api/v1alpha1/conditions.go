@@ -275,6 +275,16 @@ const (
 	AnnouncementCalledOffReason = "AnnouncementCalledOff"
 )
 
+// Reasons of events on a Gate about status.overlays.
+const (
+	// OverlayStartedReason means that an exception or a request for some targets
+	// began to keep them open or closed.
+	OverlayStartedReason = "OverlayStarted"
+	// OverlayEndedReason means that these targets no longer have that state
+	// because of it.
+	OverlayEndedReason = "OverlayEnded"
+)
+
 // AmbiguousScheduleReason is the reason of the event on a Gate or a
 // GateException with a cron schedule that is probably not what the user meant.
 // It restricts both the day of month and the day of week, in which case a day

@@ -17,9 +17,9 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/controllers/events"
 	"github.com/fluxcd/gating-controller/controllers/view"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/summary"
 	"github.com/fluxcd/gating-controller/internal/target"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // diagnostics finds settings that are probably unintended: references that match nothing, and Gates that hold their own appliers.
@@ -122,7 +122,7 @@ func (a diagnostics) checkReferences(ctx context.Context, before, obj *v1alpha1.
 		}
 		found.empty.refs = append(found.empty.refs, e)
 		if now.Sub(e.since) >= emptyFor {
-			names = append(names, fmt.Sprintf("spec.targets[%d] %s", i, verdict.TextOf(ref)))
+			names = append(names, fmt.Sprintf("spec.targets[%d] %s", i, gate.TextOf(ref)))
 		} else if at := e.since.Add(emptyFor); found.recheck.IsZero() || at.Before(found.recheck) {
 			found.recheck = at
 		}

@@ -46,6 +46,29 @@ func (n recorder) announce(ctx context.Context, obj *v1alpha1.Gate, decision gat
 	ctrl.LoggerFrom(ctx).Info(decision.Message, details...)
 }
 
+// overlays emits an event about each overlay whose state has begun or ended.
+func (n recorder) overlays(ctx context.Context, before, after *v1alpha1.Gate, now time.Time) {
+	emit := func(o *v1alpha1.Overlay, reason, message string) {
+		details := events.Details{
+			events.GateKey: client.ObjectKeyFromObject(after).String(), events.StateKey: string(o.State), events.ReasonKey: reason,
+			events.ExceptionKey: o.Exception, events.RequesterKey: o.RequestedBy, eventv1.MetaTokenKey: events.Token(now),
+		}
+		details.Emit(n, after, events.New(events.Normal, reason, message))
+		ctrl.LoggerFrom(ctx).Info(message, "state", o.State, "reason", reason, "exception", o.Exception, "requestedBy", o.RequestedBy)
+	}
+	started, ended := gate.OverlayChanges(before, after)
+	for _, o := range ended {
+		emit(o, v1alpha1.OverlayEndedReason, fmt.Sprintf(msgOverlayEnded, gate.OverlayTargets(o), o.State, gate.OverlayCause(o)))
+	}
+	for _, o := range started {
+		message := fmt.Sprintf(msgOverlayStarted, gate.OverlayTargets(o), o.State, gate.OverlayCause(o))
+		if o.Until != nil {
+			message += " until " + o.Until.UTC().Format(time.RFC3339)
+		}
+		emit(o, v1alpha1.OverlayStartedReason, message)
+	}
+}
+
 // summary emits one event on a Gate with many targets once all of them have reached the new state, because not every target gets an
 // event.
 func (n recorder) summary(obj *v1alpha1.Gate, s summary.Sums, now time.Time) {

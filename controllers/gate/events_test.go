@@ -63,6 +63,41 @@ func TestTransitionSummaryOfManyTargets(t *testing.T) {
 	}
 }
 
+func TestOverlayEventsFollowChangesOfState(t *testing.T) {
+	until := metav1.NewTime(start.Add(hours(1)))
+	apps := []v1alpha1.OverlayTarget{{Kind: "Kustomization", Name: "apps"}}
+	overlay := func(state v1alpha1.State, targets []v1alpha1.OverlayTarget) v1alpha1.Overlay {
+		return v1alpha1.Overlay{Exception: "hotfix", State: state, Until: &until, Targets: targets}
+	}
+	extended := overlay(v1alpha1.StateOpened, apps)
+	extended.Until = &metav1.Time{Time: start.Add(hours(2))}
+	requested := v1alpha1.Overlay{RequestedBy: "alice", State: v1alpha1.StateClosed, Targets: apps}
+	g, fake := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed}), record.NewFakeRecorder(10)
+	for _, step := range []struct {
+		after []v1alpha1.Overlay
+		want  []string
+	}{
+		{[]v1alpha1.Overlay{overlay("", apps)}, nil},
+		{[]v1alpha1.Overlay{overlay(v1alpha1.StateOpened, apps)}, []string{"Normal OverlayStarted Kustomization/apps opened by exception 'hotfix' until 2026-11-23T13:00:00Z"}},
+		{[]v1alpha1.Overlay{extended}, nil},
+		{[]v1alpha1.Overlay{overlay(v1alpha1.StateClosed, apps)}, []string{
+			"Normal OverlayEnded Kustomization/apps no longer opened by exception 'hotfix'", "Normal OverlayStarted Kustomization/apps closed by exception 'hotfix' until 2026-11-23T13:00:00Z",
+		}},
+		{nil, []string{"Normal OverlayEnded Kustomization/apps no longer closed by exception 'hotfix'"}},
+		{[]v1alpha1.Overlay{requested}, []string{"Normal OverlayStarted Kustomization/apps closed by a request of alice"}},
+	} {
+		before := g.DeepCopy()
+		g.Status.Overlays = step.after
+		recorder{EventRecorder: fake}.overlays(t.Context(), before, g, start)
+		var got []string
+		for len(fake.Events) > 0 {
+			text, _, _ := strings.Cut(<-fake.Events, "map[")
+			got = append(got, strings.TrimSpace(text))
+		}
+		equal(t, got, step.want)
+	}
+}
+
 func TestAmbiguousSchedulesAreReportedOncePerGeneration(t *testing.T) {
 	g := newGate(v1alpha1.GateSpec{Default: v1alpha1.StateClosed})
 	fake := record.NewFakeRecorder(10)

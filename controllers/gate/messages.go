@@ -5,6 +5,8 @@ const (
 	msgApplierUnread        = "%s applies the gate, and cannot be read: %w"
 	msgGovernsApplier       = "Gate governs %s, through which Flux applies the gate from Git: while the gate is closed, no change of the gate in Git is applied, not even one that opens it. Apply the gate in another way, or remove that object from its targets. To open the gate: kubectl gate open %s -n %s"
 	msgEmptyReferences      = "%d of %d entries of spec.targets %s nothing: %s; compare kind, name, namespace and labels with the objects in the cluster"
+	msgOverlayStarted       = "%s %s by %s"
+	msgOverlayEnded         = "%s no longer %s by %s"
 	msgReleased             = "%d targets released"
 	msgHeld                 = "%d of %d targets held"
 	msgWouldHold            = "%d of %d targets would be held. The gate has mode Audit and holds nothing."

@@ -92,6 +92,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	if gate.IsCurrent(after) && !gate.IsCurrent(p.before) {
 		recorder.ambiguities(after, d.At)
 	}
+	recorder.overlays(ctx, p.before, after, d.At)
 	if d.Changed {
 		p.State.recordChange(after)
 		recorder.announce(ctx, after, d.Decision, d.At)

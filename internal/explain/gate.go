@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/internal/verdict"
@@ -109,7 +110,7 @@ func (k Cluster) rules(name string, g *v1alpha1.Gate, obj *unstructured.Unstruct
 		for i := range g.Spec.Targets {
 			ref := &g.Spec.Targets[i]
 			if scope.Names(ref, g.Namespace, obj) {
-				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, verdict.TextOf(ref)))
+				rules = append(rules, fmt.Sprintf("spec.targets[%d]: %s", i, gate.TextOf(ref)))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -21,4 +22,31 @@ func Overlaid(g *v1alpha1.Gate) string {
 		return "" // the overlays have ended, but the targets have not been counted again
 	}
 	return fmt.Sprintf("%d of %d %s", counts.Overlaid, counts.Total, word)
+}
+
+// OverlayTargets lists the targets that an overlay selects, as Only does.
+func OverlayTargets(o *v1alpha1.Overlay) string {
+	refs := make([]v1alpha1.TargetReference, len(o.Targets))
+	for i := range o.Targets {
+		refs[i] = o.Targets[i].Reference()
+	}
+	return Only(refs)
+}
+
+// OverlayChanges returns the overlays whose states began or ended between two statuses of a Gate. A changed end does not count.
+func OverlayChanges(before, after *v1alpha1.Gate) (started, ended []*v1alpha1.Overlay) {
+	return onlyIn(after.Status.Overlays, before.Status.Overlays), onlyIn(before.Status.Overlays, after.Status.Overlays)
+}
+
+// onlyIn returns the overlays with a state that others do not contain.
+func onlyIn(all, others []v1alpha1.Overlay) (only []*v1alpha1.Overlay) {
+	for i := range all {
+		o := &all[i]
+		if o.State != "" && !slices.ContainsFunc(others, func(other v1alpha1.Overlay) bool {
+			return other.State == o.State && isSame(&other, o) && equality.Semantic.DeepEqual(other.Targets, o.Targets)
+		}) {
+			only = append(only, o)
+		}
+	}
+	return only
 }

@@ -1,6 +1,9 @@
-package verdict
+package gate
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -8,7 +11,27 @@ import (
 
 // TextOf formats a reference as text, such as Kustomization * in shop with tier=critical.
 func TextOf(ref *v1alpha1.TargetReference) string {
-	text := ref.Kind + " " + ref.Name
+	return ref.Kind + " " + ref.Name + scopeText(ref)
+}
+
+// maxOnly bounds the number of references that Only lists.
+const maxOnly = 3
+
+// Only formats references as text, such as Kustomization/apps, HelmRelease/* with team=payments and 2 more.
+func Only(refs []v1alpha1.TargetReference) string {
+	var texts []string
+	for i := range refs[:min(len(refs), maxOnly)] {
+		texts = append(texts, refs[i].Kind+"/"+refs[i].Name+scopeText(&refs[i]))
+	}
+	text := strings.Join(texts, ", ")
+	if more := len(refs) - maxOnly; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// scopeText returns the namespaces and labels of a reference, to be appended to its name.
+func scopeText(ref *v1alpha1.TargetReference) (text string) {
 	switch {
 	case ref.Namespace == v1alpha1.AnyName:
 		text += " in all namespaces"

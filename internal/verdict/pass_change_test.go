@@ -81,22 +81,6 @@ func TestPassEndsIfItsRecordOrItsGatesAreInvalid(t *testing.T) {
 	}
 }
 
-func TestReferenceString(t *testing.T) {
-	tier := map[string]string{"tier": "critical"}
-	for want, ref := range map[string]v1alpha1.TargetReference{
-		"Kustomization apps":                               {Name: "apps"},
-		"Kustomization * in shop with tier=critical":       {Name: "*", Namespace: "shop", MatchLabels: tier},
-		"Kustomization * in all namespaces with tier":      {Name: "*", Namespace: "*", MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "tier", Operator: "Exists"}}},
-		"Kustomization * in namespaces with tier=critical": {Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: tier}},
-		"Kustomization * in namespaces with any labels":    {Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{}},
-	} {
-		ref.Kind = "Kustomization"
-		if got := verdict.TextOf(&ref); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 func TestSelectedNamespacesNeedTheirLabels(t *testing.T) {
 	ref := v1alpha1.TargetReference{Kind: "Kustomization", Name: "*", NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}
 	labels := func(string) map[string]string { return map[string]string{"team": "a"} }
