@@ -24,6 +24,12 @@ type ExceptionRecord struct {
 	// if it were valid, such as InForce.
 	Reason string `json:"reason"`
 
+	// only lists the targets to which spec.targets of the exception limits it,
+	// such as Kustomization/apps, in at most 256 bytes. Missing if it applies to
+	// the Gate.
+	// +optional
+	Only string `json:"only,omitempty"`
+
 	// appliedAt is the time when the exception began to apply. Missing if it has
 	// never applied.
 	// +optional

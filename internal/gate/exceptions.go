@@ -231,9 +231,9 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 		d.Message, d.Refused, d.Approve = waiting(g, e), refusedApproval(e), howToApprove(e)
 		return d
 	case v1alpha1.PendingReason:
-		d.Message = fmt.Sprintf(msgExceptionAppliesWhile, name, valid)
+		d.Message = fmt.Sprintf(msgExceptionAppliesWhile, onlyPart(e), name, valid)
 	case v1alpha1.InForceReason:
-		d.Message = fmt.Sprintf(msgExceptionApplies, name, format.Time(e.Spec.ValidUntil.Time))
+		d.Message = fmt.Sprintf(msgExceptionApplies, onlyPart(e), name, format.Time(e.Spec.ValidUntil.Time))
 	}
 	d.Overlapped, d.TooMany = p.overlapped(e, name), p.tooMany(e, name)
 	if d.TooMany == "" && e.Spec.LeadTime != nil {
@@ -249,6 +249,14 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 		d.Message = fmt.Sprintf(msgExceptionInvalid, valid, name, d.Errors.ToAggregate())
 	}
 	return d
+}
+
+// onlyPart returns the part of a message about the targets of an exception, to be followed by the Gate. It is empty for one without.
+func onlyPart(e *v1alpha1.GateException) string {
+	if !e.HasTargets() {
+		return ""
+	}
+	return fmt.Sprintf(msgOnly, Only(e.Spec.Targets))
 }
 
 // overlapped returns a message about a newer exception that overrides this one or its openings, empty if there is none. If there are

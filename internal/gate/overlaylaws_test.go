@@ -3,6 +3,7 @@ package gate_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,6 +130,18 @@ func TestDecisionWithoutOverlaysHasNone(t *testing.T) {
 	} {
 		if d := gate.Decide(production(closed()), noon, e); len(d.Overlays) > 0 {
 			t.Errorf("an exception %s has overlays %+v", name, d.Overlays)
+		}
+	}
+}
+
+func TestExceptionMessageNamesItsTargets(t *testing.T) {
+	e := exception(byDefault(isOpened), only("a", "b"))
+	for at, want := range map[string]string{
+		"2026-11-23T12:00:00Z": "Exception applies to Kustomization/a, Kustomization/b of gate 'flux-system/production' until ",
+		"2026-11-01T12:00:00Z": "Exception applies to Kustomization/a, Kustomization/b of gate 'flux-system/production' from ",
+	} {
+		if d := gate.DecideException(e, production(closed()), []*v1alpha1.GateException{e}, utc(at)); !strings.HasPrefix(d.Message, want) {
+			t.Errorf("got %q, want %q", d.Message, want)
 		}
 	}
 }

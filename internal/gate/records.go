@@ -8,8 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
+
+// maxOnlyBytes bounds the text about the targets of an exception in its record.
+const maxOnlyBytes = 256
 
 // exceptionRecords returns the records of the Gate's exceptions for its status. Exceptions that apply come first, followed by those over
 // the limit, those that do not apply yet, and expired ones, latest first. An exception that applied several times has a record for each
@@ -29,6 +33,9 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 			continue
 		}
 		r := v1alpha1.ExceptionRecord{Name: e.Name, ValidFrom: e.Spec.ValidFrom, ValidUntil: e.Spec.ValidUntil}
+		if e.HasTargets() {
+			r.Only = format.OneLine(Only(e.Spec.Targets), maxOnlyBytes)
+		}
 		if r.Reason = peers.reason(e); r.Reason == v1alpha1.InForceReason && slices.Contains(timetable.Excess(peers.counts), e) {
 			r.Reason = v1alpha1.TooManyExceptionsReason
 		}

@@ -111,6 +111,19 @@ func TestRecordHasFieldsOfException(t *testing.T) {
 	}
 }
 
+func TestRecordOfExceptionNamesItsTargets(t *testing.T) {
+	g, e := production(closed()), exception(byDefault(isOpened), only("a", "b"))
+	record(g, "12:00", e)
+	record(g, "12:01")
+	if got, want := g.Status.Exceptions[0].Only, "Kustomization/a, Kustomization/b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	record(g, "12:02", exception(byDefault(isOpened), only(strings.Repeat("a", 250)+".", "b")))
+	if got := g.Status.Exceptions[0].Only; len(got) != 256 {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
 func TestRecordsAreInOrderAndBounded(t *testing.T) {
 	g := production(closed())
 	all := []*v1alpha1.GateException{

@@ -53,10 +53,12 @@ type gatePage struct {
 	Notes         []string
 }
 
-// exception is a GateException with the reason of its condition Active and the approvals that it lacks.
+// exception is a GateException with the reason of its condition Active, the targets to which it is limited, and the number of approvals
+// that it lacks.
 type exception struct {
 	*v1alpha1.GateException
 	State   string
+	Only    string
 	Missing int
 }
 
@@ -169,7 +171,7 @@ func (h *handler) detail(page *gatePage, g *one, v view) (err error) {
 			if active := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ActiveCondition); active != nil {
 				state = active.Reason
 			}
-			page.Exceptions = append(page.Exceptions, exception{e, state, gate.Missing(g.Gate, e)})
+			page.Exceptions = append(page.Exceptions, exception{e, state, gate.Only(e.Spec.Targets), gate.Missing(g.Gate, e)})
 		}
 	}
 	page.History = slices.Clone(g.Status.History)

@@ -30,8 +30,10 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	if g.Spec.Suspend {
 		doubts = append(doubts, "the gate is suspended, and no exception changes that")
 	}
+	is, stays := "the gate is still", "the gate stays"
 	if e = e.DeepCopy(); e.HasTargets() { // the same effect, but only on some targets
 		e.Spec.Targets, others = nil, nil
+		is, stays = "these targets are still", "these targets stay"
 	}
 	e.CreationTimestamp = preview.NotCreated
 	wanted, ok := uniformState(e)
@@ -49,9 +51,9 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 			continue
 		}
 		why, state := describeCause(g, string(i.Reason), i.By), term.Adjective(i.State.String())
-		partly = append(partly, fmt.Sprintf("the gate is still %s from %s until %s: %s", state, in(i.From), in(i.Until), why))
+		partly = append(partly, fmt.Sprintf("%s %s from %s until %s: %s", is, state, in(i.From), in(i.Until), why))
 		if inVain == "" {
-			inVain = fmt.Sprintf("the gate stays %s: %s", state, why)
+			inVain = fmt.Sprintf("%s %s: %s", stays, state, why)
 		}
 	}
 	if works {

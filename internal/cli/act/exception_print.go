@@ -7,6 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/cli/describe"
 	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // describeException returns the lines that describe an exception. g is nil if the Gate could not be read.
@@ -14,6 +15,9 @@ func describeException(t *term.Terminal, e *v1alpha1.GateException, g *v1alpha1.
 	lines := [][2]string{{"gate", e.Spec.GateRef.Name}}
 	if g != nil {
 		lines[0][1] += ", is " + t.PaintAdjective(describe.State(g)) + ", " + describe.Reason(g)
+	}
+	if e.HasTargets() {
+		lines = append(lines, [2]string{"only for", term.OneLine(gate.Only(e.Spec.Targets))})
 	}
 	lines = append(lines,
 		[2]string{"from", term.FormatUntil(e.Spec.ValidFrom.Time, now)},

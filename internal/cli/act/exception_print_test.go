@@ -15,7 +15,8 @@ import (
 // Approvers read these lines, so the text of an author must not change them.
 func TestDescribedPeriodsHaveTheirZoneAndNoControlCharacters(t *testing.T) {
 	g := &v1alpha1.Gate{Spec: v1alpha1.GateSpec{Default: v1alpha1.StateClosed, TimeZone: "America/New_York"}}
-	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{TimeZone: "Asia/Tokyo", Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{
+	only := []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps\x1b[2K"}}
+	e := &v1alpha1.GateException{Spec: v1alpha1.GateExceptionSpec{Targets: only, TimeZone: "Asia/Tokyo", Default: v1alpha1.StateClosed, OpenPeriods: []v1alpha1.Period{
 		{Name: "a", Start: ptr.To("09:00"), End: ptr.To("10:00")},
 		{Name: "b", Start: ptr.To("09:00"), End: ptr.To("10:00"), TimeZone: "Europe/Oslo"},
 		{Name: "c", Schedule: ptr.To("0 0 * * *\x1b[2K"), Duration: &v1alpha1.Duration{Duration: time.Hour}},
@@ -35,6 +36,7 @@ func TestDescribedPeriodsHaveTheirZoneAndNoControlCharacters(t *testing.T) {
 		text += strings.Join(line[:], " ") + "\n"
 	}
 	for _, want := range []string{
+		"only for Kustomization/apps [2K\n",
 		"closes z: daily from 09:30 to 09:40 in Asia/Tokyo", "otherwise closed, instead of the schedule of the gate", "opens a: daily from 09:00 to 10:00 in Asia/Tokyo", "b: daily from 09:00 to 10:00 in Europe/Oslo",
 		"d: cron 0 2 1-7 * SUN, for 1h, on days that match the day of month OR the day of week, in Asia/Tokyo", "e: cron 0 2 * * SUN, for 1h in Asia/Tokyo",
 		"f: Sunday, Monday (First, Last of the month) from 09:00 to 10:00 in Asia/Tokyo",

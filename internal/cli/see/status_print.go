@@ -127,8 +127,12 @@ func (sc *screen) afterNext() string {
 	return strings.Join(lines, "\n")
 }
 
-// exceptionState describes the state of an exception.
+// exceptionState describes the state of an exception, and the targets to which it is limited.
 func exceptionState(e v1alpha1.ExceptionRecord, now time.Time) string {
+	if only := e.Only; only != "" {
+		e.Only = ""
+		return exceptionState(e, now) + ", only for " + only
+	}
 	switch {
 	case e.Reason == v1alpha1.InForceReason:
 		return "in force"
