@@ -110,9 +110,11 @@ func (c Calendar) eventsOf(report *Report) (events []event) {
 	var all []shown
 	for k := range report.Gates {
 		t := &report.Gates[k]
-		for i := range t.Intervals {
-			if c.State == "" || t.Intervals[i].State == c.State || t.broken {
-				all = append(all, shown{t, &t.Intervals[i]})
+		for _, intervals := range [][]Interval{t.Intervals, t.scoped} {
+			for i := range intervals {
+				if c.State == "" || intervals[i].State == c.State || t.broken {
+					all = append(all, shown{t, &intervals[i]})
+				}
 			}
 		}
 	}
@@ -150,6 +152,10 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 		why = append(why, also.ShortReason())
 	}
 	because := shortened(strings.Join(why, ", "))
+	if i.only != "" {
+		e.uid = i.Exception + "." + e.uid
+		because = shortened("only " + i.only + ", " + because)
+	}
 	e.summary = fmt.Sprintf("%s: %s (%s)", name, i.State, because)
 	e.lines = []string{fmt.Sprintf("Gate %s is %s: %s", t.Gate, i.State, because)}
 	if !i.Until.Time.Before(c.Until) {

@@ -249,6 +249,25 @@ func TestEventHasAllCausesOfItsInterval(t *testing.T) {
 	}
 }
 
+func TestExceptionForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
+	e := extending("hotfix", "web")
+	e.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
+	set := preview.FromCluster([]*v1alpha1.Gate{known("web")}, []*v1alpha1.GateException{e})
+	events := parsed(t, calendarOf(t, previewed(t, set, day), day, state("opened")))
+	want := "web: opened (only Kustomization/apps, exception hotfix)"
+	if got := stretchesOf(t, events); len(got) != 2 || !strings.HasSuffix(got[1], want) || strings.Contains(got[0], "hotfix") {
+		t.Errorf("got %q, want one with %q", got, want)
+	}
+	all := previewed(t, set, day)
+	if n := len(all.Gates[0].Intervals); n != 3 {
+		t.Errorf("the timeline of the gate has %d intervals: %+v", n, all.Gates[0].Intervals)
+	}
+	is := func(e *v1alpha1.GateException) bool { return e.Name == "hotfix" }
+	if some := previewed(t, set.ForTarget(is), day).Gates[0].Intervals; len(some) != 5 || some[3].State != "opened" || some[3].Exception != "hotfix" {
+		t.Errorf("the timeline of the target is %+v", some)
+	}
+}
+
 func TestUndecidableGateIsInEachCalendar(t *testing.T) {
 	nowhere := func(g *v1alpha1.Gate) { g.Spec.TimeZone = "Nowhere" }
 	holidays := func(g *v1alpha1.Gate) {

@@ -46,6 +46,8 @@ type Set struct {
 	// ctx and lookups bound each preview, see Within.
 	ctx     context.Context //nolint:containedctx // a bounded set lasts as long as one request
 	lookups int
+	// applies returns whether an exception with targets applies to the target of the preview, nil for a preview of whole Gates.
+	applies func(*v1alpha1.GateException) bool
 	// most bounds the intervals of a Gate, zero for no bound.
 	most int
 }
@@ -93,6 +95,14 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 
 // AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
+
+// ForTarget returns a copy of s that previews the Gates as they are for one target. applies returns whether an exception with targets
+// applies to it.
+func (s *Set) ForTarget(applies func(*v1alpha1.GateException) bool) *Set {
+	one := *s
+	one.applies = applies
+	return &one
+}
 
 // Brief returns a copy of s whose previews omit details that only calendars show: further causes in an interval, and when the first
 // interval began. This saves two thirds of the work.
