@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -39,8 +40,10 @@ type row struct {
 	Gate  *v1alpha1.Gate
 	State string
 	// Why is the reason in a few words, and Until is when that reason ends.
-	Why   string
-	Until *v1alpha1.Transition
+	Why string
+	// Overlaid describes how many targets have another state, empty if there are none.
+	Overlaid string
+	Until    *v1alpha1.Transition
 	// Drawn is the bar of the Gate.
 	Drawn template.HTML
 }
@@ -149,12 +152,12 @@ func (h *handler) bars(ctx context.Context, known *Visible, rows []row, v view) 
 
 // rowOf returns the row of a Gate.
 func rowOf(g *v1alpha1.Gate, v view) row {
-	made := row{Gate: g, State: unknown, Why: "the controller has not decided yet"}
+	made := row{Gate: g, Overlaid: gate.Overlaid(g), State: unknown, Why: "the controller has not decided yet"}
 	if last := g.Status.LastTransition; last != nil && g.Status.ObservedGeneration > 0 {
 		made.State, made.Why = string(last.State), label(preview.Cause{State: string(last.State), Reason: last.Reason, Period: last.Period, Exception: last.Exception})
 	}
 	if v.Bare {
-		made.Why = ""
+		made.Why, made.Overlaid = "", ""
 	}
 	if next := g.Status.NextTransition; next != nil && next.At.After(v.Now) {
 		made.Until = next

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
 
@@ -55,6 +56,21 @@ func TestPagesShowTheirContent(t *testing.T) {
 	} {
 		shows(t, reader(), path, texts...)
 	}
+}
+
+func TestPagesCountOverlaidTargets(t *testing.T) {
+	t.Parallel()
+	r := reader()
+	g := r.gates[0]
+	g.Status.Overlays = []v1alpha1.Overlay{{Exception: "hotfix", State: v1alpha1.StateClosed}, {Exception: "hotfix", State: v1alpha1.StateOpened}}
+	g.Status.Targets = &v1alpha1.TargetStatus{TargetCounts: v1alpha1.TargetCounts{Total: 40, Overlaid: 2}}
+	r.exceptions[0].Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
+	count := gate.Overlaid(g)
+	if count == "" {
+		t.Fatal("no target differs")
+	}
+	shows(t, r, "/", "</span> ("+count+")")
+	shows(t, r, "/gate/shop/web", "</span> ("+count+")", "hotfix <small>only for Kustomization/apps</small>")
 }
 
 func TestFilterSelectsGates(t *testing.T) {
