@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,7 +39,14 @@ func TestExceptionForSomeTargets(t *testing.T) {
 		return nil
 	})
 	w.isHeldBy(web, "production")
-	w.expect(w.gate("list"), 0, "closed (1 of 2 open)", "")
+	w.expect(w.gate("preview", "--target", "ks/apps"), 0, "hotfix", "")
+	w.expect(w.gate("preview", "--target", "ks/other"), 0, "", "No gate among these governs Kustomization "+w.Namespace+"/other.")
+	w.Eventually("the targets are counted", func() error {
+		if ran := w.gate("list"); !strings.Contains(ran.out, "closed (1 of 2 open)") {
+			return errors.New(ran.out)
+		}
+		return nil
+	})
 	w.expect(w.gate("status", "production"), 0, "is closed (1 of 2 open) since", "")
 	w.expect(w.gate("why", "ks/apps"), 0, "exception hotfix", "")
 	w.expect(w.gate("why", "ks/web"), 0, "held", "")

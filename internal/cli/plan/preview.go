@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/cli/kube"
 	"github.com/fluxcd/gating-controller/internal/cli/term"
+	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -24,6 +26,7 @@ type previewFlags struct {
 	*term.Output
 	files       []string
 	from, state string
+	target      string
 }
 
 // NewPreviewCommand returns the command preview.
@@ -48,6 +51,9 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
   # What an exception changes
   kubectl gate preview -f gates.yaml -f exceptions.yaml
 
+  # What the gates of a Kustomization of the cluster do, with the exceptions for it alone
+  kubectl gate preview --target kustomization/apps
+
   # What a gate of the cluster does in the next week, as a picture
   kubectl gate preview production --until 7d -o svg > production.svg`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runPreview(cmd.Context(), k, f, args) },
@@ -57,6 +63,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
 	f.Output = term.NewFormats(cmd, "ics for calendars, svg for a picture, ")
+	cmd.Flags().StringVar(&f.target, "target", "", "Preview the Gates of this object, as KIND/NAME, with the exceptions that apply to it. For Gates of a cluster.")
 	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd
 }
@@ -130,6 +137,9 @@ func calendarName(report *preview.Report) string {
 // readPreviewed returns the Gates of the manifests, or the Gates of the cluster if no manifests are given.
 func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args []string) (*preview.Set, error) {
 	if len(f.files) > 0 {
+		if f.target != "" {
+			return nil, fmt.Errorf("--target is an object of a cluster and cannot be combined with -f")
+		}
 		if f.All || f.Selector != "" || f.StatusSelector != "" {
 			return nil, fmt.Errorf("-A, -l and --status-selector select gates of a cluster and cannot be combined with -f")
 		}
@@ -149,8 +159,39 @@ func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args [
 	if err != nil {
 		return nil, err
 	}
+	if f.target != "" {
+		return previewTarget(ctx, k, c, gates, f.target)
+	}
 	if len(gates) == 0 {
 		fmt.Fprintln(k.ErrOut, kube.NoGatesMessage(c.Namespace, f.All))
 	}
 	return kube.PreviewSet(ctx, k.Terminal, c, gates), nil
+}
+
+// previewTarget returns the Gates among gates that govern an object, as they are for it.
+func previewTarget(ctx context.Context, k *kube.Factory, c *kube.Cluster, gates []*v1alpha1.Gate, name string) (*preview.Set, error) {
+	kind, namespace, name, err := kube.ParseObjectName([]string{name})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := k.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := objects.Find(kind)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := objects.Get(ctx, mapping, cmp.Or(namespace, c.Namespace), name)
+	if err != nil {
+		return nil, err
+	}
+	scope := c.VerdictScope(ctx)
+	gates = slices.DeleteFunc(gates, func(g *v1alpha1.Gate) bool { return !scope.Governs(g, obj) })
+	if len(gates) == 0 {
+		k.ErrLine("No gate among these governs %s.", explain.RefOf(obj))
+	}
+	return kube.PreviewSet(ctx, k.Terminal, c, gates).ForTarget(func(e *v1alpha1.GateException) bool {
+		return slices.ContainsFunc(e.Spec.Targets, func(ref v1alpha1.TargetReference) bool { return scope.Names(&ref, e.Namespace, obj) })
+	}), nil
 }
