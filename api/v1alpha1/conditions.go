@@ -183,6 +183,11 @@ const (
 	// Also the reason of an event on the Gate, which replaces the events on many
 	// targets.
 	WouldHoldReason = "WouldHold"
+	// InitialReconciliationReason means that the target is not held although a
+	// Gate is closed, because it has never been reconciled successfully and
+	// spec.initialReconciliation of the Gate is Allow. Also the reason of an event
+	// on the target.
+	InitialReconciliationReason = "InitialReconciliation"
 	// HeldAgainReason means that a user or another client resumed a held target,
 	// and that the controller holds it again.
 	HeldAgainReason = "HeldAgain"

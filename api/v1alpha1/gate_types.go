@@ -51,6 +51,23 @@ const (
 	ModeAudit Mode = "Audit"
 )
 
+// InitialReconciliation determines whether a closed Gate holds targets that have
+// never been reconciled successfully.
+// +kubebuilder:validation:Enum=Hold;Allow
+type InitialReconciliation string
+
+const (
+	// InitialHold holds all targets while the Gate is closed.
+	InitialHold InitialReconciliation = "Hold"
+	// InitialAllow does not hold a target before its first success, for at most
+	// MaxInitial after its creation.
+	InitialAllow InitialReconciliation = "Allow"
+
+	// MaxInitial is how long after its creation a target is not held, if it has
+	// never been reconciled successfully.
+	MaxInitial = time.Hour
+)
+
 // State is the state of a Gate.
 // +kubebuilder:validation:Enum=closed;opened
 type State string
@@ -146,6 +163,14 @@ type GateSpec struct {
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+
+	// initialReconciliation is Hold or Allow. With Allow, the closed Gate does not
+	// hold a target that has never been reconciled successfully, for at most 1h
+	// after its creation. Every new object is then a way around a freeze, also one
+	// that was deleted and created again. A target is not held only if all of its
+	// closed Gates allow it. Defaults to Hold.
+	// +optional
+	InitialReconciliation InitialReconciliation `json:"initialReconciliation,omitempty"`
 
 	// release limits the rate or specifies the order in which targets are released
 	// when the Gate opens. If omitted, all targets are released at once.

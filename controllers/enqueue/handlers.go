@@ -314,6 +314,7 @@ func matters(before, after *unstructured.Unstructured) bool {
 	old, latest := &target.Object{Unstructured: *before}, &target.Object{Unstructured: *after}
 	passes, _ := verdict.PassMoves(old, latest)
 	return passes || adapter == nil || before.GetUID() != after.GetUID() || adapter.Observe(old, verdict.Us) != adapter.Observe(latest, verdict.Us) || adapter.Differs(old, latest) ||
+		target.IsInitial(old) != target.IsInitial(latest) ||
 		old.GetAnnotations()[v1alpha1.HeldByAnnotation] != latest.GetAnnotations()[v1alpha1.HeldByAnnotation] ||
 		old.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] != latest.GetAnnotations()[v1alpha1.ActivateIntoAnnotation] ||
 		old.GetAnnotations()[v1alpha1.GatesAnnotation] != latest.GetAnnotations()[v1alpha1.GatesAnnotation] ||

@@ -31,6 +31,8 @@ type Metrics struct {
 	Skew               *prometheus.GaugeVec
 	deferred, bypassed *prometheus.CounterVec
 	emergencies        *prometheus.CounterVec
+	// initial counts targets that closed Gates did not hold before their first success.
+	initial *prometheus.CounterVec
 	// passes counts passes that have ended or were refused.
 	passes *prometheus.CounterVec
 }
@@ -65,9 +67,11 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate, by reason: outside_window, disabled.", "reason"),
 		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed, by reason: expiry_imminent.", "reason"),
 		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
+		initial:     counter("gating_initial_reconciliations_total", "Number of times that a closed gate did not hold a new target, because it allows the initial reconciliation.", labels...),
 		passes:      counter("gating_passes_total", "Number of passes by outcome: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed, m.emergencies, m.passes)
+	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed,
+		m.emergencies, m.initial, m.passes)
 	return m
 }
 
@@ -88,6 +92,7 @@ func (m *Metrics) Delete(key types.NamespacedName) {
 		vec.DeletePartialMatch(labels)
 	}
 	m.emergencies.DeletePartialMatch(labels)
+	m.initial.DeletePartialMatch(labels)
 }
 
 // EmergencyOpenings counts emergency requests. The metric of a Gate that requires approvals starts at zero, so that the first increase is
@@ -115,6 +120,9 @@ func (m *Metrics) Record(g *v1alpha1.Gate) {
 		m.next.WithLabelValues(key.Name, key.Namespace).Set(float64(next.At.Unix()))
 	} else {
 		m.next.DeleteLabelValues(key.Name, key.Namespace)
+	}
+	if g.Spec.InitialReconciliation == v1alpha1.InitialAllow {
+		m.initial.WithLabelValues(key.Name, key.Namespace) // from zero on, so that the first increase is visible
 	}
 	SetOrDelete(m.own, key, is(conditions.IsTrue(g, v1alpha1.HoldsItsOwnSourceCondition)))
 	SetOrDelete(m.stopped, key, is(conditions.IsTrue(g, v1alpha1.ReleaseStoppedCondition)))

@@ -104,6 +104,20 @@ func (n *Recorder) changed(r *verdict.Ruling) {
 	}
 }
 
+// Initial emits an event on a target, and counts it for its Gates, if they have begun to allow its initial reconciliation.
+func (n *Recorder) Initial(r *verdict.Ruling) {
+	was := verdict.ApprovedOf(r.Object)
+	if len(r.Verdict.Initial) == 0 || r.Step.Outcome != verdict.Exempt || was != nil && was.Reason == v1alpha1.InitialReconciliationReason {
+		return
+	}
+	for _, g := range r.Verdict.Initial {
+		if g.IsOurs() {
+			n.Metrics.initial.WithLabelValues(g.Object.Name, g.Object.Namespace).Inc()
+		}
+	}
+	n.about(r.Verdict.Initial, r.Now).Emit(n, r.Object, New(Normal, v1alpha1.InitialReconciliationReason, r.Verdict.InitialMessage()))
+}
+
 // Audited emits an event on a target that a Gate with mode Audit would begin to hold.
 func (n *Recorder) Audited(obj *target.Object, g verdict.Gate, now time.Time) {
 	if n.mayEmitFor(g.Object, target.KeyOf(obj)) {

@@ -243,6 +243,7 @@ func (r *Reconciler) newPart(g *v1alpha1.Gate, namespace string, refs []v1alpha1
 	}
 	enforces := g.Spec.Mode != v1alpha1.ModeLenient && !g.Audits()
 	part = lock.NewPart(effect == verdict.Closed && enforces, refs...)
+	part.Initial = enforces && verdict.AllowsInitial(g)
 	for i := range g.Status.Overlays {
 		o := &g.Status.Overlays[i]
 		if state := gate.LockedState(o, now); state != "" && enforces {

@@ -173,7 +173,7 @@ func (r *Reconciler) Rule(ctx context.Context, obj *target.Object, gates []verdi
 func (r *Reconciler) fetch(ctx context.Context, s *verdict.Situation, fact verdict.Facts) (err error) {
 	switch fact {
 	case verdict.Lockers:
-		s.Lockers, err = r.lockers(ctx, s.Object)
+		s.Lockers, err = r.lockers(ctx, s.Object, s.Now)
 	case verdict.Live:
 		if s.Live, err = r.Gates.Live(ctx, s.Object, s.Now); s.Live == nil {
 			s.Live = []verdict.Gate{} // nil means that they were not read
@@ -207,13 +207,14 @@ func (r *Reconciler) write(ctx context.Context, ruling *verdict.Ruling) error {
 }
 
 // lockers returns the names of the Gates whose locks cover the target, in the GateLock of its namespace or of all namespaces.
-func (r *Reconciler) lockers(ctx context.Context, obj *target.Object) ([]string, error) {
+func (r *Reconciler) lockers(ctx context.Context, obj *target.Object, now time.Time) ([]string, error) {
 	gateLock, err := r.Locks.Lock(ctx, obj.GetNamespace())
 	if gateLock == nil || err != nil {
 		return nil, err
 	}
 	o := lock.Object{
 		Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels(), Gates: verdict.NamedBy(&obj.Unstructured),
+		Initial: !verdict.InitialUntil(&obj.Unstructured, now).IsZero(),
 	}
 	all, err := r.Locks.Lock(ctx, v1alpha1.AnyName)
 	if err != nil {
@@ -255,6 +256,7 @@ func (r *Reconciler) report(ctx context.Context, res Result) (Result, error) {
 		return res.failed(v1alpha1.StatusWriteFailedReason, err)
 	case changed:
 		r.TargetEvents.Certified(obj, list)
+		r.TargetEvents.Initial(&res.Ruling)
 	}
 	return res, failed
 }

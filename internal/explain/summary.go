@@ -23,7 +23,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	case e.State == Passing:
 		e.Summary = fmt.Sprintf("%s passes: one reconciliation, since %s.", subject, r.Observed.Pass.Since.Format(time.RFC3339))
 	case e.State == Exempt:
-		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exemptions[r.Plan.Exempt])
+		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exempted(r))
 	case e.State.IsHeld() && e.Becomes != "" && len(governed) > 0 && len(e.names(closed)) == 0:
 		e.Summary = fmt.Sprintf("%s is still held, although %s.", subject, areOpen(governed))
 	case e.State.IsHeld() && len(holders) == 0 && len(e.names(audits)) > 0:
@@ -79,6 +79,9 @@ func (e *Explanation) note(r verdict.Ruling) {
 			add("Gate %s has spec.suspend: it is not reconciled, and what it holds stays held.", g.Gate)
 		}
 	}
+	if len(r.Verdict.Initial) > 0 && e.State.IsHeld() && e.Becomes == Exempt {
+		add("It is not held any longer, because %s.", exempted(r))
+	}
 	switch e.Becomes {
 	case Held:
 		add("The controller is about to hold it. If it does not, it is not running.")
@@ -99,6 +102,15 @@ func releaseNote(r verdict.Ruling) string {
 		}
 	}
 	return "No gate holds it any longer: the controller is about to release it. If it does not, it is not running."
+}
+
+// exempted returns why an object is not held although a Gate is closed.
+func exempted(r verdict.Ruling) string {
+	if len(r.Verdict.Initial) > 0 {
+		until := r.Verdict.Initial[0].Initial.Format(time.RFC3339)
+		return fmt.Sprintf("its initial reconciliation is allowed until its first success, at the latest until %s", until)
+	}
+	return exemptions[r.Plan.Exempt]
 }
 
 // exemptions explain why an object is not held.

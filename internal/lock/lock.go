@@ -19,6 +19,8 @@ import (
 type Part struct {
 	// Locked is true if the targets and all objects that refer to the Gate are locked.
 	Locked bool
+	// Initial is true if the Gate does not lock targets whose initial reconciliation it allows.
+	Initial bool
 	// targets holds the targets by their canonical form: the locked ones, and those that an overlay may lock.
 	targets map[string]target
 	// overlays holds the overlays by kind, without the Gate.
@@ -107,7 +109,7 @@ func (t target) lock() lockv1alpha1.SelectorLock {
 
 // Equal returns whether two parts are equal.
 func (p Part) Equal(other Part) bool {
-	return p.Locked == other.Locked && maps.EqualFunc(p.targets, other.targets, func(target, target) bool { return true }) &&
+	return p.Locked == other.Locked && p.Initial == other.Initial && maps.EqualFunc(p.targets, other.targets, func(target, target) bool { return true }) &&
 		(len(p.overlays)+len(other.overlays) == 0 || equality.Semantic.DeepEqual(p.overlays, other.overlays))
 }
 
@@ -115,7 +117,7 @@ func (p Part) Equal(other Part) bool {
 func Read(spec *lockv1alpha1.GateLockSpec) map[string]Part {
 	parts := map[string]Part{}
 	for gate, locked := range spec.Gates {
-		parts[gate] = Part{Locked: locked}
+		parts[gate] = Part{Locked: locked, Initial: spec.Initial[gate]}
 	}
 	add := func(gates []string, t target) {
 		for _, gate := range gates {
@@ -180,6 +182,8 @@ type Object struct {
 	NamespaceLabels map[string]string
 	// Gates lists the Gates that the object refers to.
 	Gates []string
+	// Initial is true if Gates may allow the initial reconciliation of the object.
+	Initial bool
 }
 
 // Lockers returns the Gates that lock an object in the GateLock of its namespace, by its kind, name and labels, as the policies in
@@ -247,6 +251,12 @@ func Put(spec *lockv1alpha1.GateLockSpec, gate string, part Part) {
 		spec.Gates = map[string]bool{}
 	}
 	spec.Gates[gate] = part.Locked
+	if part.Initial {
+		if spec.Initial == nil {
+			spec.Initial = map[string]bool{}
+		}
+		spec.Initial[gate] = true
+	}
 	for _, form := range slices.Sorted(maps.Keys(part.targets)) {
 		switch t := part.targets[form]; {
 		case t.selects:
@@ -296,6 +306,7 @@ func putSelector(spec *lockv1alpha1.GateLockSpec, gate string, t target) {
 // Remove removes the part of a Gate.
 func Remove(spec *lockv1alpha1.GateLockSpec, gate string, part Part) {
 	delete(spec.Gates, gate)
+	delete(spec.Initial, gate)
 	putOverlays(spec, gate, nil)
 	for _, t := range part.targets {
 		switch {

@@ -81,7 +81,7 @@ func boundOverlays(spec *lockv1alpha1.GateLockSpec) (left []string) {
 }
 
 // locked returns the Gates that lock an object, among those that govern it: those with an overlay that locks it, and the locked and unknown
-// Gates without an overlay that unlocks it.
+// Gates without an overlay that unlocks it, except those that allow its initial reconciliation.
 func locked(spec *lockv1alpha1.GateLockSpec, o Object, gates []string) []string {
 	overlaid := map[string]bool{}
 	for _, l := range spec.Overlays[o.Kind] {
@@ -94,6 +94,6 @@ func locked(spec *lockv1alpha1.GateLockSpec, o Object, gates []string) []string 
 		if !known {
 			locked, known = spec.Gates[gate]
 		}
-		return known && !locked
+		return known && !locked || o.Initial && spec.Initial[gate]
 	}))
 }

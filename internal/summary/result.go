@@ -51,6 +51,7 @@ func (r *Result) Entries() []Entry {
 // outcome returns the outcome of a target for one Gate. held is true if the name of the Gate is on the target.
 func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
 	step, state, closed := &r.Ruling.Step, r.Ruling.Observed.State, g.Effect == verdict.Closed
+	exempts := closed || g.IsInitial()
 	waits := r.Ruling.Wait != verdict.NoWait
 	switch {
 	case waits && held:
@@ -63,9 +64,9 @@ func (r *Result) outcome(g verdict.Gate, held bool) Outcome {
 		}
 	case step.Outcome == verdict.Passing && held, step.Hold && (closed || slices.Contains(step.Names, g.Name)):
 		return Held
-	case step.Outcome == verdict.SuspendedByOthers && closed:
+	case step.Outcome == verdict.SuspendedByOthers && exempts:
 		return SuspendedByOthers
-	case step.Outcome == verdict.Exempt && closed:
+	case step.Outcome == verdict.Exempt && exempts:
 		return Exempt
 	}
 	return Other

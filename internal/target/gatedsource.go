@@ -68,6 +68,9 @@ func (gatedSource) reads() [][]string { return [][]string{{"spec"}, {"status"}} 
 
 func (gatedSource) revisions() [][]string { return [][]string{{"status", "pinned", "revision"}} }
 
+// HasSucceeded implements Installer. The first promotion is the first success.
+func (gatedSource) HasSucceeded(obj *Object) bool { return Revision(obj) != "" }
+
 // Observe implements Adapter. A GatedSource is held if a revision waits for Gates.
 func (gatedSource) Observe(obj *Object, _ Identity) State {
 	for _, c := range obj.GetConditions() {

@@ -2,6 +2,7 @@ package target
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,12 +28,49 @@ var (
 	attemptedDigestPath = fields.Path(helmRelease, &helmRelease.Status.LastAttemptedRevisionDigest)
 	versionPath         = fields.Path(helmChart, &helmChart.Spec.Version)
 
+	lastAppliedPath = []string{"status", "lastAppliedRevision"} // of API versions before v2
+
 	release        = &helmv2.Snapshot{}
+	releaseStatus  = fields.Name(release, &release.Status)
 	releaseVersion = fields.Name(release, &release.ChartVersion)
 )
 
 // helmReleases is the adapter of HelmReleases.
 type helmReleases struct{ suspendable }
+
+func (h helmReleases) reads() [][]string {
+	return append(h.suspendable.reads(), historyPath, lastAppliedPath)
+}
+
+// trim implements trimmer. Of the history, it keeps the statuses.
+func (helmReleases) trim(obj *unstructured.Unstructured) {
+	history, ok, err := unstructured.NestedFieldNoCopy(obj.Object, historyPath...)
+	if list, isList := history.([]any); ok && err == nil && isList {
+		for i := range list {
+			if entry, isMap := list[i].(map[string]any); isMap {
+				list[i] = map[string]any{releaseStatus: entry[releaseStatus]}
+			}
+		}
+	}
+}
+
+// HasSucceeded implements Installer. A release that was deployed stays in the history as superseded. A failed first installation, which
+// Flux may uninstall before it retries, does not count.
+func (helmReleases) HasSucceeded(obj *Object) bool {
+	history, ok, err := unstructured.NestedFieldNoCopy(obj.Object, historyPath...)
+	list, isList := history.([]any)
+	if err != nil || ok && history != nil && !isList || isSet(obj, lastAppliedPath) {
+		return true
+	}
+	return slices.ContainsFunc(list, func(item any) bool {
+		entry, _ := item.(map[string]any)
+		status, _ := entry[releaseStatus].(string)
+		return !slices.Contains(unsuccessful, status)
+	})
+}
+
+// unsuccessful lists the statuses of releases in Helm that were never deployed.
+var unsuccessful = []string{"failed", "uninstalled", "uninstalling", "pending-install"}
 
 // Source implements Applier. Without spec.chartRef, the source is the HelmChart that helm-controller creates. If the status does not
 // contain the name of the HelmChart yet, the name is HelmChartName.
@@ -59,7 +97,7 @@ func (helmReleases) Applied(obj *unstructured.Unstructured) string {
 			return version
 		}
 	}
-	return textAt(obj, []string{"status", "lastAppliedRevision"})
+	return textAt(obj, lastAppliedPath)
 }
 
 // Pending implements Applier. While a HelmRelease is held, helm-controller does not update the version in its HelmChart, so the spec is

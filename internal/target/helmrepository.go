@@ -11,4 +11,19 @@ import (
 
 var helmRepository = fields.New[sourcev1.HelmRepository]()
 
-var _ = register(suspend(sourcev1.GroupVersion, sourcev1.HelmRepositoryKind, helmRepository, &helmRepository.Spec.Suspend, &helmRepository.Status.Artifact.Revision))
+var _ = register(helmRepositories{install(suspend(sourcev1.GroupVersion, sourcev1.HelmRepositoryKind,
+	helmRepository, &helmRepository.Spec.Suspend, &helmRepository.Status.Artifact.Revision), helmRepository, &helmRepository.Status.Artifact.Revision)})
+
+var repositoryTypePath = fields.Path(helmRepository, &helmRepository.Spec.Type)
+
+// helmRepositories is the adapter of HelmRepositories.
+type helmRepositories struct{ installable }
+
+func (h helmRepositories) reads() [][]string {
+	return append(h.installable.reads(), repositoryTypePath)
+}
+
+// HasSucceeded implements Installer. A HelmRepository of type oci is only data and has no status, so its first success is unknown.
+func (h helmRepositories) HasSucceeded(obj *Object) bool {
+	return text(obj, repositoryTypePath) == sourcev1.HelmRepositoryTypeOCI || h.installable.HasSucceeded(obj)
+}

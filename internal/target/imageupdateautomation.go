@@ -11,5 +11,6 @@ import (
 
 var imageUpdateAutomation = fields.New[automationv1.ImageUpdateAutomation]()
 
-var _ = register(suspend(automationv1.GroupVersion, automationv1.ImageUpdateAutomationKind, imageUpdateAutomation,
-	&imageUpdateAutomation.Spec.Suspend, &imageUpdateAutomation.Status.LastPushCommit))
+var _ = register(install(suspend(automationv1.GroupVersion, automationv1.ImageUpdateAutomationKind, imageUpdateAutomation,
+	&imageUpdateAutomation.Spec.Suspend, &imageUpdateAutomation.Status.LastPushCommit),
+	imageUpdateAutomation, &imageUpdateAutomation.Status.LastAutomationRunTime, &imageUpdateAutomation.Status.ObservedSourceRevision, &imageUpdateAutomation.Status.LastPushCommit))

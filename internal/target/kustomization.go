@@ -13,14 +13,14 @@ import (
 
 var kustomization = fields.New[kustomizev1.Kustomization]()
 
-var _ = register(kustomizations{suspendable: suspend(kustomizev1.GroupVersion, kustomizev1.KustomizationKind, kustomization, &kustomization.Spec.Suspend,
-	&kustomization.Status.LastAppliedRevision, &kustomization.Status.LastAttemptedRevision)})
+var _ = register(kustomizations{installable: install(suspend(kustomizev1.GroupVersion, kustomizev1.KustomizationKind, kustomization, &kustomization.Spec.Suspend,
+	&kustomization.Status.LastAppliedRevision, &kustomization.Status.LastAttemptedRevision), kustomization, &kustomization.Status.LastAppliedRevision)})
 
 var appliedPath = fields.Path(kustomization, &kustomization.Status.LastAppliedRevision)
 
 // kustomizations is the adapter of Kustomizations.
 type kustomizations struct {
-	suspendable
+	installable
 	follower
 }
 

@@ -124,6 +124,9 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		}
 	}
 	obj.Object = trimmed
+	if t, ok := a.(trimmer); ok {
+		t.trim(obj)
+	}
 	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.passPath())...); len(entries) > 0 {
 		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // the entries are from this path
 	} else {
@@ -136,6 +139,11 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 		delete(annotations, us.HeldBy)
 	}
 	obj.SetAnnotations(annotations)
+}
+
+// trimmer is implemented by adapters that need only parts of a field in a list.
+type trimmer interface {
+	trim(obj *unstructured.Unstructured)
 }
 
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"

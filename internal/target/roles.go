@@ -16,6 +16,12 @@ type Suspender interface {
 	IsSuspended(obj *Object) bool
 }
 
+// Installer is the role of adapters whose objects show whether they were ever reconciled successfully.
+type Installer interface {
+	// HasSucceeded returns whether a trimmed object was ever reconciled successfully. It returns true if that is unknown.
+	HasSucceeded(obj *Object) bool
+}
+
 // Renewer is the role of adapters whose objects are renewed before they expire.
 type Renewer interface {
 	// Expiry returns when a trimmed object expires, zero if that is unknown.
@@ -59,6 +65,12 @@ type Applier interface {
 func As[Role any](obj *unstructured.Unstructured) (Role, bool) {
 	role, ok := Of(obj).(Role)
 	return role, ok
+}
+
+// IsInitial returns whether a trimmed object has never been reconciled successfully. It returns false if that is unknown.
+func IsInitial(obj *Object) bool {
+	adapter, ok := As[Installer](&obj.Unstructured)
+	return ok && !adapter.HasSucceeded(obj)
 }
 
 // Suspends returns whether an adapter has the role Suspender.

@@ -22,9 +22,12 @@ func (s Scope) About(g *v1alpha1.Gate, obj *unstructured.Unstructured, now time.
 	case named && !g.DeletionTimestamp.IsZero():
 		return Gate{Name: name, Effect: Missing}, true
 	case s.Governs(g, obj) && s.Reaches(g.Namespace, obj.GetNamespace()):
-		about := Governing(name, s.ForTarget(g, obj), now)
-		about.Overlaid = about.wasOpen() != (Gate{Object: g}).wasOpen()
-		return about, true
+		is := Governing(name, s.ForTarget(g, obj), now)
+		is.Overlaid = is.wasOpen() != (Gate{Object: g}).wasOpen()
+		if AllowsInitial(g) {
+			is = is.initially(obj, now)
+		}
+		return is, true
 	case !slices.Contains(HeldBy(obj), name):
 		return Gate{}, false
 	case s.Governs(g, obj) && !g.Audits():

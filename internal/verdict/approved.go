@@ -50,7 +50,7 @@ func Approved(was *metav1.Condition, v Verdict, step Step, plan target.Plan, now
 	case Exempt:
 		return notHeld(was, v, plan)
 	case SuspendedByOthers:
-		if v.closed && (isFalse(was) || was != nil && was.Reason == v1alpha1.PassGrantedReason) {
+		if (v.closed || len(v.Initial) > 0) && (isFalse(was) || was != nil && was.Reason == v1alpha1.PassGrantedReason) {
 			return approved(v1alpha1.ResumedReason, msgSuspendedByOthers)
 		}
 	case Free:
@@ -108,6 +108,8 @@ func later(a, b metav1.Time) metav1.Time {
 // notHeld returns the condition of an exempt target. A target that was reported as resumed is still reported as resumed.
 func notHeld(was *metav1.Condition, v Verdict, plan target.Plan) *metav1.Condition {
 	switch {
+	case len(v.Initial) > 0:
+		return approved(v1alpha1.InitialReconciliationReason, v.InitialMessage())
 	case plan.Exempt == target.Activates:
 		return nil // the condition Activated is reported instead
 	case was != nil && was.Reason == v1alpha1.ResumedReason, exemptions[plan.Exempt] == "":
@@ -191,6 +193,11 @@ func (v Verdict) Released() string {
 		return msgNotGoverned
 	}
 	return fmt.Sprintf(msgReleased, strings.Join(parts, ", and "))
+}
+
+// InitialMessage returns the message for a target whose closed Gates allow the initial reconciliation.
+func (v Verdict) InitialMessage() string {
+	return fmt.Sprintf(msgInitial, v.Initial[0].Initial.Format(time.RFC3339), ClosedAre(namesOf(v.Initial)))
 }
 
 // ClosedAre returns the names of Gates followed by "is closed" or "are closed".

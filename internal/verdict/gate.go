@@ -47,6 +47,9 @@ type Gate struct {
 	// with mode Enforce.
 	Audits bool
 	Would  Effect
+	// Initial is until when Effect, or Would with mode Audit, is Open although the Gate is closed, because the Gate allows the initial
+	// reconciliation of the target. Otherwise, it is zero.
+	Initial time.Time
 	// Overlaid is true if an overlay gives the target another state than that of the Gate.
 	Overlaid bool
 	// Object is the Gate, as it is for the target, nil if it does not exist or is unknown.
@@ -140,7 +143,7 @@ func (g Gate) IsOurs() bool { return g.Object != nil && g.Effect != OtherShard }
 
 // HasPace returns whether a Gate is open and releases its targets at a pace or in waves.
 func (g Gate) HasPace() bool {
-	return g.Effect == Open && g.Governs && g.Object.Spec.Release != nil
+	return g.Effect == Open && g.Governs && g.Object.Spec.Release != nil && !g.IsInitial()
 }
 
 // isPersisted returns whether the status of a closed Gate shows that it is closed. A close that is due is stored within milliseconds.

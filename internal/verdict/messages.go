@@ -3,6 +3,7 @@ package verdict
 // Messages shown to users in conditions, events, the history, errors and logs.
 const (
 	msgSuspendedByOthers   = "Resumed and then suspended manually. Gates leave it alone until it is resumed."
+	msgInitial             = "Not held before its first success, until %s at the latest, although %s."
 	msgNotHeld             = "Not held, although %s closed."
 	msgHeldNoName          = "Held because a gate is closed. The annotations have no room for its name."
 	msgHeldBy              = "Held by "

@@ -89,6 +89,9 @@ func Rule(s Situation) Ruling {
 // conclude completes a ruling from decide. It sets what a release must wait for, Report and Recheck.
 func (r *Ruling) conclude(s Situation) {
 	r.recheckBy(r.Plan.Recheck)
+	for _, g := range s.Gates {
+		r.recheckBy(g.Initial)
+	}
 	reports := s.reports(r.Step.Names)
 	switch {
 	case r.Releases():
@@ -190,7 +193,7 @@ func (r *Ruling) await(s Situation) {
 
 // isLocked returns whether a GateLock still locks the target for a Gate that releases it.
 func (r *Ruling) isLocked(lockers []string) bool {
-	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open), func(name string) bool { return slices.Contains(lockers, name) })
+	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open, namesOf(r.Verdict.Initial)), func(name string) bool { return slices.Contains(lockers, name) })
 }
 
 // awaitSlots sets the slots that a release takes, or those that it waits for. A Certificate that must be renewed now does not wait.

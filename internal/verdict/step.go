@@ -55,18 +55,21 @@ func next(o Observed, v Verdict, plan target.Plan) Step {
 	if held {
 		stays.Outcome = Held
 	}
-	changed := !slices.Equal(o.HeldBy, v.Names)
+	changed, released := !slices.Equal(o.HeldBy, v.Names), Free
+	if len(v.Initial) > 0 {
+		released = Exempt
+	}
 	switch {
 	case o.State == target.SuspendedByOthers:
 		// A client that suspends the target after resuming it takes it over, so the names are removed.
 		return Step{Outcome: SuspendedByOthers, Write: len(o.HeldBy) > 0}
 	case len(v.Names) == 0 && !held && len(o.HeldBy) == 0:
-		return Step{}
+		return Step{Outcome: released}
 	case len(v.Names) == 0 && v.Waits:
 		stays.Waits = true
 		return stays
 	case len(v.Names) == 0:
-		return Step{Write: true, Claim: o.claims()}
+		return Step{Outcome: released, Write: true, Claim: o.claims()}
 	case v.isSuspended() && plan.Exempt == target.Imminent:
 		return exempt(o, v, plan) // a suspended Gate must not let a certificate expire, either
 	case !v.closed:

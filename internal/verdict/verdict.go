@@ -43,6 +43,8 @@ type Verdict struct {
 	// Open lists the names of the open Gates that govern the target, and Opened lists the Gates themselves.
 	Open   []string
 	Opened []Gate
+	// Initial lists the closed Gates that do not hold the target because they allow its initial reconciliation.
+	Initial []Gate
 	// Audits lists the Gates with mode Audit that govern the target and release it.
 	Audits []Gate
 	// Resumed is true if another client has resumed the target, and all closed Gates permit that.
@@ -67,6 +69,8 @@ func Judge(o Observed, gates []Gate) Verdict {
 			switch {
 			case g.Audits:
 				v.Audits = append(v.Audits, g)
+			case g.IsInitial():
+				v.Initial = append(v.Initial, g)
 			case g.Governs && g.wasOpen():
 				v.Open, v.Opened = append(v.Open, g.Name), append(v.Opened, g)
 			}
@@ -84,6 +88,7 @@ func Judge(o Observed, gates []Gate) Verdict {
 	slices.SortFunc(v.Holders, byName)
 	slices.SortFunc(v.Opened, byName)
 	slices.SortFunc(v.Audits, byName)
+	slices.SortFunc(v.Initial, byName)
 	if v.closed && o.State == target.Free && !o.Exempted && v.all(func(g Gate) bool { return g.resumed(o) }) {
 		v.Resumed = v.all(Gate.respects)
 		v.Again = !v.Resumed

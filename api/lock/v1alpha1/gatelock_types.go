@@ -40,6 +40,13 @@ type GateLockSpec struct {
 	// +optional
 	Gates map[string]bool `json:"gates,omitempty"`
 
+	// initial has the Gates with initialReconciliation: Allow, by namespace/name.
+	// They do not lock an object that is younger than 1h and has never been
+	// reconciled successfully.
+	// +mapType=atomic
+	// +optional
+	Initial map[string]bool `json:"initial,omitempty"`
+
 	// targets has the Gates that lock an object, as namespace/name, sorted. The
 	// key is Kind/name for one object, or Kind/* for all objects of a kind.
 	// +mapType=atomic

@@ -77,6 +77,13 @@ func (in *GateLockSpec) DeepCopyInto(out *GateLockSpec) {
 			(*out)[key] = val
 		}
 	}
+	if in.Initial != nil {
+		in, out := &in.Initial, &out.Initial
+		*out = make(map[string]bool, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Targets != nil {
 		in, out := &in.Targets, &out.Targets
 		*out = make(map[string][]string, len(*in))
