@@ -21,11 +21,11 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 	w := newWorld(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pick, labels := draws(random)
-	held, byOverlay := 0, map[bool]int{}
+	held, initially, byOverlay := 0, 0, map[bool]int{}
 	for range 8 {
 		spec := lockv1alpha1.GateLockSpec{}
 		refs := map[string][]v1alpha1.TargetReference{}
-		locked := map[string]bool{}
+		locked, initial := map[string]bool{}, map[string]bool{}
 		overlaid := map[string]map[bool][]v1alpha1.TargetReference{}
 		draw := func() v1alpha1.TargetReference {
 			ref := v1alpha1.TargetReference{Kind: pick("Kustomization", "HelmRelease"), Name: pick("*", "*", "app", "other")}
@@ -41,6 +41,8 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 				refs[gate] = append(refs[gate], draw())
 			}
 			part := lock.NewPart(locked[gate], refs[gate]...)
+			part.Initial = random.IntN(4) == 0
+			initial[gate] = part.Initial
 			overlaid[gate] = map[bool][]v1alpha1.TargetReference{}
 			for range random.IntN(8) {
 				locks, ref := random.IntN(2) == 0, draw()
@@ -72,6 +74,8 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 			for _, gate := range governing {
 				is, known := locked[gate]
 				switch {
+				case initial[gate]:
+					initially++
 				case slices.ContainsFunc(overlaid[gate][true], matching):
 					want = append(want, gate)
 					byOverlay[!is]++
@@ -81,7 +85,9 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 					want = append(want, gate)
 				}
 			}
-			object := lock.Object{Kind: "Kustomization", Namespace: w.Namespace, Name: app.GetName(), Labels: app.GetLabels(), Gates: target.ParseGates(value, w.Namespace)}
+			object := lock.Object{
+				Kind: "Kustomization", Namespace: w.Namespace, Name: app.GetName(), Labels: app.GetLabels(), Gates: target.ParseGates(value, w.Namespace), Initial: true,
+			}
 			if got := lock.Lockers(&spec, object); target.FormatHeldBy(got) != target.FormatHeldBy(want) {
 				t.Errorf("%s with labels %v that names %q: the controller finds it locked by %q, want %q", app.GetName(), app.GetLabels(), value, got, want)
 			}
@@ -96,6 +102,9 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 	}
 	if byOverlay[true] < 10 || byOverlay[false] < 10 {
 		t.Errorf("too few overlays matter: %v", byOverlay)
+	}
+	if initially < 40 {
+		t.Errorf("only %d gates allow an initial reconciliation", initially)
 	}
 	if held < 40 || held > 280 {
 		t.Errorf("%d of 320 held, want a mix", held)
