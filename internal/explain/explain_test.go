@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,9 @@ import (
 func TestExplainHasStateOfObject(t *testing.T) {
 	respecting := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeLenient }
 	audit := func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }
+	allowing := func(g *v1alpha1.Gate) { g.Spec.InitialReconciliation = v1alpha1.InitialAllow }
+	young := set(noon.Add(-time.Minute).Format(time.RFC3339), "metadata", "creationTimestamp")
+	const initially = "its initial reconciliation is allowed until its first success, at the latest until 2026-11-24T12:59:00Z"
 	deleting := func(g *v1alpha1.Gate) { g.DeletionTimestamp = &g.Status.LastTransition.At }
 	paced := func(g *v1alpha1.Gate) {
 		g.Status.Release = &v1alpha1.ReleaseStatus{Total: 10, Released: 3, NextAt: &g.Status.Requests[0].RequestedAt}
@@ -48,6 +52,14 @@ func TestExplainHasStateOfObject(t *testing.T) {
 		{
 			"its gate has just closed", kustomization(), in(closed("production")), explain.Free, explain.Held,
 			"Kustomization shop/apps is not held yet, although gate production is closed. The controller is about to hold it. If it does not, it is not running.",
+		},
+		{
+			"its gate allows its initial reconciliation", kustomization(young), in(closed("production", allowing)), explain.Exempt, "",
+			"Kustomization shop/apps is not held, although gate production is closed: " + initially + ".",
+		},
+		{
+			"its gate has just allowed its initial reconciliation", kustomization(young, heldBy("shop/production")), in(closed("production", allowing)), explain.Held, explain.Exempt,
+			"Kustomization shop/apps is still held, although " + initially + ". No gate holds it any longer: the controller is about to release it. If it does not, it is not running.",
 		},
 		{
 			"its gate has just opened", kustomization(heldBy("shop/production")), in(opened("production")), explain.Held, explain.Free,

@@ -24,6 +24,8 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 		e.Summary = fmt.Sprintf("%s passes: one reconciliation, since %s.", subject, r.Observed.Pass.Since.Format(time.RFC3339))
 	case e.State == Exempt:
 		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exempted(r))
+	case e.State.IsHeld() && e.Becomes == Exempt && len(r.Verdict.Initial) > 0:
+		e.Summary = fmt.Sprintf("%s is still held, although %s.", subject, exempted(r))
 	case e.State.IsHeld() && e.Becomes != "" && len(governed) > 0 && len(e.names(closed)) == 0:
 		e.Summary = fmt.Sprintf("%s is still held, although %s.", subject, areOpen(governed))
 	case e.State.IsHeld() && len(holders) == 0 && len(e.names(audits)) > 0:
@@ -78,9 +80,6 @@ func (e *Explanation) note(r verdict.Ruling) {
 		if g.Suspended {
 			add("Gate %s has spec.suspend: it is not reconciled, and what it holds stays held.", g.Gate)
 		}
-	}
-	if len(r.Verdict.Initial) > 0 && e.State.IsHeld() && e.Becomes == Exempt {
-		add("It is not held any longer, because %s.", exempted(r))
 	}
 	switch e.Becomes {
 	case Held:

@@ -23,6 +23,7 @@ func kindsWith[Role any]() string {
 func TestRolesOfKinds(t *testing.T) {
 	for role, tc := range map[string]struct{ got, want string }{
 		"Suspender": {kindsWith[target.Suspender](), "Bucket GitRepository HelmChart HelmRelease HelmRepository ImagePolicy ImageRepository ImageUpdateAutomation Kustomization OCIRepository"},
+		"Installer": {kindsWith[target.Installer](), "Bucket GatedSource GitRepository HelmChart HelmRelease HelmRepository ImagePolicy ImageRepository ImageUpdateAutomation Kustomization OCIRepository"},
 		"Renewer":   {kindsWith[target.Renewer](), "Certificate"},
 		"Activator": {kindsWith[target.Activator](), "Certificate"},
 		"Reporter":  {kindsWith[target.Reporter](), "Certificate"},
