@@ -56,7 +56,7 @@ func TestFailedInitialReconciliationIsHeldAfterAnHour(t *testing.T) {
 	w.fluxReports(app, `{"lastAttemptedRevision":"main@1"}`)
 	w.Reconcile(g)
 	w.Expect(app, free)
-	if events := w.Events.Take("Kustomization/apps "); len(events) != 1 || !strings.Contains(events[0], "InitialReconciliation "+message) {
+	if events := w.Events.Take("Kustomization/apps "); len(events) != 1 || !strings.Contains(events[0], "InitialReconciliation: "+message) {
 		t.Errorf("got events %q, want one", events)
 	}
 	if exempt, counted := w.series()["gate_targets exempt"], w.initials(); exempt != 1 || counted != 1 {
@@ -96,6 +96,8 @@ func TestInitialReconciliationEndsWithFirstSuccess(t *testing.T) {
 	w.fluxReports(app, `{"lastAppliedRevision":"main@1"}`)
 	w.Reconcilers().Handlers.ForTargets(w.Context()).OnUpdate(before, &w.Reload(app).Unstructured)
 	w.Must(w.ReconcileEnqueued())
+	w.ExpectHolder(app, g)
+	w.Reconcile(g)
 	w.ExpectHeld(app, g)
 	w.Resume(app)
 	w.Reconcile(g)

@@ -49,7 +49,7 @@ func TestInterplayWithTheLock(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"git": gitCases.run, "people": peopleCases.run, "gates": gateCases.run,
 		"deleted gate": TestInterplayOfDeletedGate, "random steps": TestInterplayOfRandomSteps, "restart": TestInterplayOfRestart,
-		"no loop": noLoop, "created held": createdHeld, "prune": pruneWaits,
+		"no loop": noLoop, "created held": createdHeld, "prune": pruneWaits, "failed first install": failedFirstInstall,
 	} {
 		t.Run(name, test)
 	}

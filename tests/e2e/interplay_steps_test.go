@@ -71,18 +71,23 @@ func (w *fleet) fluxWritesOwners(owners []metav1.ManagedFieldsEntry) {
 func (w *fleet) firstApplied() {
 	w.Helper()
 	w.step("fleet is created", false, func() {
-		parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("fleet"))
-		spec := map[string]any{
-			"interval": "1h", "prune": true, "path": "./",
-			"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "fleet"},
-		}
-		if w.ignore {
-			spec["ignore"] = []any{map[string]any{"paths": []any{"/spec/suspend"}}}
-		}
-		parent.Object["spec"] = spec
-		w.Create(parent)
+		w.createFleet()
 		w.published(fmt.Sprintf("commit-%d", w.commit))
 	})
+}
+
+func (w *fleet) createFleet() {
+	w.Helper()
+	parent := harness.Object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", w.Key("fleet"))
+	spec := map[string]any{
+		"interval": "1h", "prune": true, "path": "./",
+		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "fleet"},
+	}
+	if w.ignore {
+		spec["ignore"] = []any{map[string]any{"paths": []any{"/spec/suspend"}}}
+	}
+	parent.Object["spec"] = spec
+	w.Create(parent)
 }
 
 // published waits until Flux has applied a revision without a request.
