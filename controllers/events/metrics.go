@@ -67,7 +67,7 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		deferred:    counter("gating_certificate_renewal_deferred_total", "Number of times that gates began to defer the renewal of a certificate, by reason: outside_window, disabled.", "reason"),
 		bypassed:    counter("gating_certificate_renewal_bypassed_total", "Number of times that a certificate was renewed although a gate was closed, by reason: expiry_imminent.", "reason"),
 		emergencies: counter("gating_gate_emergency_openings_total", "Number of emergency open requests, which took effect without the approvals that spec.approvals requires.", labels...),
-		initial:     counter("gating_initial_reconciliations_total", "Number of times that a closed gate did not hold a new target, because it allows the initial reconciliation.", labels...),
+		initial:     counter("gating_initial_reconciliations_total", "Number of new targets that a closed gate did not hold before their first success.", labels...),
 		passes:      counter("gating_passes_total", "Number of passes by outcome: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
 	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed,

@@ -11,5 +11,5 @@ import (
 
 var bucket = fields.New[sourcev1.Bucket]()
 
-var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.BucketKind, bucket, &bucket.Spec.Suspend, &bucket.Status.Artifact.Revision),
-	bucket, &bucket.Status.Artifact.Revision))
+var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.BucketKind, bucket, &bucket.Spec.Suspend,
+	&bucket.Status.Artifact.Revision), bucket, &bucket.Status.Artifact.Revision))

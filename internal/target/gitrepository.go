@@ -11,5 +11,5 @@ import (
 
 var gitRepository = fields.New[sourcev1.GitRepository]()
 
-var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.GitRepositoryKind, gitRepository, &gitRepository.Spec.Suspend, &gitRepository.Status.Artifact.Revision),
-	gitRepository, &gitRepository.Status.Artifact.Revision))
+var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.GitRepositoryKind, gitRepository, &gitRepository.Spec.Suspend,
+	&gitRepository.Status.Artifact.Revision), gitRepository, &gitRepository.Status.Artifact.Revision))

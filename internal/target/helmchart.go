@@ -11,5 +11,5 @@ import (
 
 var helmChart = fields.New[sourcev1.HelmChart]()
 
-var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.HelmChartKind, helmChart, &helmChart.Spec.Suspend, &helmChart.Status.Artifact.Revision),
-	helmChart, &helmChart.Status.Artifact.Revision))
+var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.HelmChartKind, helmChart, &helmChart.Spec.Suspend,
+	&helmChart.Status.Artifact.Revision), helmChart, &helmChart.Status.Artifact.Revision))

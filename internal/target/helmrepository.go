@@ -12,7 +12,8 @@ import (
 var helmRepository = fields.New[sourcev1.HelmRepository]()
 
 var _ = register(helmRepositories{install(suspend(sourcev1.GroupVersion, sourcev1.HelmRepositoryKind,
-	helmRepository, &helmRepository.Spec.Suspend, &helmRepository.Status.Artifact.Revision), helmRepository, &helmRepository.Status.Artifact.Revision)})
+	helmRepository, &helmRepository.Spec.Suspend, &helmRepository.Status.Artifact.Revision),
+	helmRepository, &helmRepository.Status.Artifact.Revision)})
 
 var repositoryTypePath = fields.Path(helmRepository, &helmRepository.Spec.Type)
 

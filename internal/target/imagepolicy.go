@@ -11,5 +11,5 @@ import (
 
 var imagePolicy = fields.New[imagev1.ImagePolicy]()
 
-var _ = register(install(suspend(imagev1.GroupVersion, imagev1.ImagePolicyKind, imagePolicy, &imagePolicy.Spec.Suspend, &imagePolicy.Status.LatestRef.Tag),
-	imagePolicy, &imagePolicy.Status.LatestRef.Tag))
+var _ = register(install(suspend(imagev1.GroupVersion, imagev1.ImagePolicyKind, imagePolicy, &imagePolicy.Spec.Suspend,
+	&imagePolicy.Status.LatestRef.Tag), imagePolicy, &imagePolicy.Status.LatestRef.Tag))

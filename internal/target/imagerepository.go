@@ -11,5 +11,5 @@ import (
 
 var imageRepository = fields.New[imagev1.ImageRepository]()
 
-var _ = register(install(suspend(imagev1.GroupVersion, imagev1.ImageRepositoryKind, imageRepository, &imageRepository.Spec.Suspend, &imageRepository.Status.LastScanResult.Revision),
-	imageRepository, &imageRepository.Status.LastScanResult.TagCount))
+var _ = register(install(suspend(imagev1.GroupVersion, imagev1.ImageRepositoryKind, imageRepository, &imageRepository.Spec.Suspend,
+	&imageRepository.Status.LastScanResult.Revision), imageRepository, &imageRepository.Status.LastScanResult.TagCount))

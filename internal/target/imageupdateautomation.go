@@ -13,4 +13,5 @@ var imageUpdateAutomation = fields.New[automationv1.ImageUpdateAutomation]()
 
 var _ = register(install(suspend(automationv1.GroupVersion, automationv1.ImageUpdateAutomationKind, imageUpdateAutomation,
 	&imageUpdateAutomation.Spec.Suspend, &imageUpdateAutomation.Status.LastPushCommit),
-	imageUpdateAutomation, &imageUpdateAutomation.Status.LastAutomationRunTime, &imageUpdateAutomation.Status.ObservedSourceRevision, &imageUpdateAutomation.Status.LastPushCommit))
+	imageUpdateAutomation, &imageUpdateAutomation.Status.LastAutomationRunTime, &imageUpdateAutomation.Status.ObservedSourceRevision,
+	&imageUpdateAutomation.Status.LastPushCommit))

@@ -15,8 +15,8 @@ type installable struct {
 	success [][]string
 }
 
-// install returns the adapter of a suspendable kind. success are the addresses of fields in obj of which at least one is set since the first
-// success of an object.
+// install returns the adapter of a suspendable kind. success are the addresses of fields in obj of which at least one is set since the
+// first success of an object.
 func install(s suspendable, obj any, success ...any) installable {
 	return installable{s, fields.Paths(obj, success...)}
 }

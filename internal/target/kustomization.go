@@ -13,8 +13,9 @@ import (
 
 var kustomization = fields.New[kustomizev1.Kustomization]()
 
-var _ = register(kustomizations{installable: install(suspend(kustomizev1.GroupVersion, kustomizev1.KustomizationKind, kustomization, &kustomization.Spec.Suspend,
-	&kustomization.Status.LastAppliedRevision, &kustomization.Status.LastAttemptedRevision), kustomization, &kustomization.Status.LastAppliedRevision)})
+var _ = register(kustomizations{installable: install(suspend(kustomizev1.GroupVersion, kustomizev1.KustomizationKind, kustomization,
+	&kustomization.Spec.Suspend, &kustomization.Status.LastAppliedRevision, &kustomization.Status.LastAttemptedRevision),
+	kustomization, &kustomization.Status.LastAppliedRevision)})
 
 var appliedPath = fields.Path(kustomization, &kustomization.Status.LastAppliedRevision)
 

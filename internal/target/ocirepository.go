@@ -11,5 +11,5 @@ import (
 
 var ociRepository = fields.New[sourcev1.OCIRepository]()
 
-var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.OCIRepositoryKind, ociRepository, &ociRepository.Spec.Suspend, &ociRepository.Status.Artifact.Revision),
-	ociRepository, &ociRepository.Status.Artifact.Revision))
+var _ = register(install(suspend(sourcev1.GroupVersion, sourcev1.OCIRepositoryKind, ociRepository, &ociRepository.Spec.Suspend,
+	&ociRepository.Status.Artifact.Revision), ociRepository, &ociRepository.Status.Artifact.Revision))

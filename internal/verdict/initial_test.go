@@ -53,39 +53,45 @@ func TestInitialReconciliation(t *testing.T) {
 		suspendedBy("flux")(obj)
 	}
 	resumed := heldBy("shop/a", map[string]any{"suspend": false})
+	const exempt = "keep exempt, conditions, again in 50m0s"
+	closes := overlaid("x", v1alpha1.StateClosed, time.Hour, "")
+	wasHeld := told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon)
+	gates := func(gates ...*v1alpha1.Gate) []*v1alpha1.Gate { return gates }
+	changes := func(changes ...func(*verdict.Situation)) []func(*verdict.Situation) { return changes }
+	a := gates(closed("a", allowing))
 	for name, tc := range map[string]struct {
 		obj     *target.Object
 		gates   []*v1alpha1.Gate
 		want    string
 		changes []func(*verdict.Situation)
 	}{
-		"is not held while it is new":                    {obj: app(), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "keep exempt, conditions, again in 50m0s"},
-		"needs Allow":                                    {obj: app(), gates: []*v1alpha1.Gate{closed("a")}, want: "write held a"},
-		"ends with the first success":                    {obj: app(applied), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "write held a"},
-		"ends an hour after the creation":                {obj: app(created(time.Hour)), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "write held a"},
-		"lasts until a second before that":               {obj: app(created(time.Hour - time.Second)), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "keep exempt, conditions, again in 1s"},
-		"is not needed while the gate is open":           {obj: app(), gates: []*v1alpha1.Gate{opened("a", allowing)}, want: "keep free, conditions"},
-		"needs a valid spec":                             {obj: app(), gates: []*v1alpha1.Gate{closed("a", allowing, invalid)}, want: "write held a"},
-		"needs a valid spec in spite of an exception":    {obj: app(), gates: []*v1alpha1.Gate{closed("a", allowing, invalid, overlaid("x", v1alpha1.StateClosed, time.Hour, ""))}, want: "write held a"},
-		"also while an exception closes the gate":        {obj: app(), gates: []*v1alpha1.Gate{opened("a", allowing, overlaid("x", v1alpha1.StateClosed, time.Hour, ""))}, want: "keep exempt, conditions, again in 50m0s"},
-		"needs the decision on an edited gate":           {obj: app(held), gates: []*v1alpha1.Gate{closed("a", allowing, edited)}, want: "keep held a, conditions"},
-		"needs all closed gates":                         {obj: app(), gates: []*v1alpha1.Gate{closed("a", allowing), closed("b")}, want: "write held b, again in 50m0s"},
-		"by two gates":                                   {obj: app(), gates: []*v1alpha1.Gate{closed("a", allowing), closed("b", allowing)}, want: "keep exempt, conditions, again in 50m0s"},
-		"of a held object releases it":                   {obj: app(held), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "write exempt, again in 50m0s"},
-		"of a held object waits for the lock":            {obj: app(held), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "keep held a, waits for lock, again in 5s", changes: []func(*verdict.Situation){lockers("shop/a")}},
-		"of a held object waits for an undecided gate":   {obj: app(held), gates: []*v1alpha1.Gate{closed("a", allowing), opened("b", edited)}, want: "keep held a, conditions, again in 50m0s"},
-		"takes no slot":                                  {obj: app(held), gates: []*v1alpha1.Gate{closed("a", allowing, inWaves)}, want: "write exempt, again in 50m0s", changes: []func(*verdict.Situation){noSlot("shop/a")}},
-		"of an object that a user suspended":             {obj: app(others), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "keep suspended by others, conditions, again in 50m0s"},
-		"of a resumed object keeps it resumed":           {obj: app(resumed, told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon)), gates: []*v1alpha1.Gate{closed("a", allowing, respecting)}, want: "keep resumed a, conditions"},
-		"of an object that a suspended gate holds":       {obj: app(held), gates: []*v1alpha1.Gate{closed("a", allowing, suspended)}, want: "keep held a, conditions"},
-		"of an object that names a missing gate as well": {obj: app(annotated(v1alpha1.GatesAnnotation, "gone")), gates: []*v1alpha1.Gate{closed("a", allowing)}, want: "write held gone, again in 10m0s"},
+		"is not held while it is new":                    {app(), a, exempt, nil},
+		"needs Allow":                                    {app(), gates(closed("a")), "write held a", nil},
+		"ends with the first success":                    {app(applied), a, "write held a", nil},
+		"ends an hour after the creation":                {app(created(time.Hour)), a, "write held a", nil},
+		"lasts until a second before that":               {app(created(time.Hour - time.Second)), a, "keep exempt, conditions, again in 1s", nil},
+		"is not needed while the gate is open":           {app(), gates(opened("a", allowing)), "keep free, conditions", nil},
+		"needs a valid spec":                             {app(), gates(closed("a", allowing, invalid)), "write held a", nil},
+		"needs a valid spec in spite of an exception":    {app(), gates(closed("a", allowing, invalid, closes)), "write held a", nil},
+		"also while an exception closes the gate":        {app(), gates(opened("a", allowing, closes)), exempt, nil},
+		"needs the decision on an edited gate":           {app(held), gates(closed("a", allowing, edited)), "keep held a, conditions", nil},
+		"needs all closed gates":                         {app(), gates(closed("a", allowing), closed("b")), "write held b, again in 50m0s", nil},
+		"by two gates":                                   {app(), gates(closed("a", allowing), closed("b", allowing)), exempt, nil},
+		"of a held object releases it":                   {app(held), a, "write exempt, again in 50m0s", nil},
+		"of a held object waits for the lock":            {app(held), a, "keep held a, waits for lock, again in 5s", changes(lockers("shop/a"))},
+		"of a held object waits for an undecided gate":   {app(held), gates(closed("a", allowing), opened("b", edited)), "keep held a, conditions, again in 50m0s", nil},
+		"takes no slot":                                  {app(held), gates(closed("a", allowing, inWaves)), "write exempt, again in 50m0s", changes(noSlot("shop/a"))},
+		"of an object that a user suspended":             {app(others), a, "keep suspended by others, conditions, again in 50m0s", nil},
+		"of a resumed object keeps it resumed":           {app(resumed, wasHeld), gates(closed("a", allowing, respecting)), "keep resumed a, conditions", nil},
+		"of an object that a suspended gate holds":       {app(held), gates(closed("a", allowing, suspended)), "keep held a, conditions", nil},
+		"of an object that names a missing gate as well": {app(annotated(v1alpha1.GatesAnnotation, "gone")), a, "write held gone, again in 10m0s", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gates := about(tc.obj, tc.gates...)
+			all := about(tc.obj, tc.gates...)
 			if named := verdict.NamedBy(&tc.obj.Unstructured); len(named) > 0 {
-				gates = append(gates, verdict.Gate{Name: named[0], Effect: verdict.Missing})
+				all = append(all, verdict.Gate{Name: named[0], Effect: verdict.Missing})
 			}
-			if got := ruled(verdict.Rule(row{obj: tc.obj, gates: gates, changes: tc.changes}.situation())); got != tc.want {
+			if got := ruled(verdict.Rule(row{obj: tc.obj, gates: all, changes: tc.changes}.situation())); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
 		})
@@ -97,15 +103,20 @@ func TestConditionOfInitialReconciliation(t *testing.T) {
 	r := rule(obj, about(obj, closed("a", allowing), closed("b", allowing)), modern, noon)
 	list := r.Conditions(nil)
 	const want = "Not held before its first success, until 2026-11-24T12:50:00Z at the latest, although gates 'shop/a', 'shop/b' are closed."
-	if len(list) != 1 || list[0].Status != metav1.ConditionTrue || list[0].Reason != v1alpha1.InitialReconciliationReason || list[0].Message != want {
-		t.Errorf("got %+v", list)
+	if len(list) != 1 || list[0].Status != metav1.ConditionTrue || list[0].Reason != v1alpha1.InitialReconciliationReason {
+		t.Fatalf("got %+v", list)
 	}
-	suspends := kustomization("apps", created(10*time.Minute), told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon), func(obj *target.Object) {
+	if list[0].Message != want {
+		t.Errorf("got %q", list[0].Message)
+	}
+	wasHeld := told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon)
+	suspends := kustomization("apps", created(10*time.Minute), wasHeld, func(obj *target.Object) {
 		heldBy("", suspension)(obj)
 		without(v1alpha1.HeldByAnnotation)(obj)
 		suspendedBy("flux")(obj)
 	})
-	if list := rule(suspends, about(suspends, closed("a", allowing)), modern, noon).Conditions(nil); len(list) != 1 || list[0].Reason != v1alpha1.ResumedReason {
+	list = rule(suspends, about(suspends, closed("a", allowing)), modern, noon).Conditions(nil)
+	if len(list) != 1 || list[0].Reason != v1alpha1.ResumedReason {
 		t.Errorf("suspended by a user: got %+v", list)
 	}
 }

@@ -193,7 +193,8 @@ func (r *Ruling) await(s Situation) {
 
 // isLocked returns whether a GateLock still locks the target for a Gate that releases it.
 func (r *Ruling) isLocked(lockers []string) bool {
-	return slices.ContainsFunc(slices.Concat(r.Dropped(), r.Verdict.Open, namesOf(r.Verdict.Initial)), func(name string) bool { return slices.Contains(lockers, name) })
+	released := slices.Concat(r.Dropped(), r.Verdict.Open, namesOf(r.Verdict.Initial))
+	return slices.ContainsFunc(released, func(name string) bool { return slices.Contains(lockers, name) })
 }
 
 // awaitSlots sets the slots that a release takes, or those that it waits for. A Certificate that must be renewed now does not wait.
