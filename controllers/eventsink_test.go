@@ -157,7 +157,7 @@ func TestSinkReceivesEachTransitionAndRequestOnce(t *testing.T) {
 	w.Annotate(g, v1alpha1.OpenRequestedByAnnotation, "mallory")
 	w.Annotate(g, v1alpha1.OpenRequestedAtAnnotation, "yesterday")
 	w.Reconcile(g)
-	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be TIME[/DURATION], such as 2026-12-19T12:00:00Z/30m`
+	refused := `annotation open.gate.fluxcd.io/requestedAt: "yesterday" must be TIME[/DURATION][,only=KIND/NAME]..., such as 2026-12-19T12:00:00Z/30m`
 	all = append(all, w.expectPosted(sink,
 		posted{onGate, "error", "RequestRefused", refused, said + "action=open|reason=RequestRefused|requestedBy=mallory"},
 		posted{onApp, "error", "RequestRefused", "Request for gate '" + k + "' refused, " + refused, revision + "|action=open|reason=RequestRefused|requestedBy=mallory"})...)

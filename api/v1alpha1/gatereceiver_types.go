@@ -216,10 +216,10 @@ type GateReceiverSpec struct {
 	// +optional
 	Targets []ReceiverTarget `json:"targets,omitempty"`
 
-	// targetsExpr is a CEL expression of type list(string) that returns the targets
-	// of a webhook, each as KIND/NAME, or as KIND/NAMESPACE/NAME for another
-	// namespace. All of them must be among targets. If the list is empty, the
-	// webhook makes no request. The variables are those of filter. Requires
+	// targetsExpr is a CEL expression of type list(string) that returns the
+	// targets of a webhook, each as KIND/NAME, or as KIND/NAMESPACE/NAME for
+	// another namespace. All of them must be among targets. If the list is empty,
+	// the webhook makes no request. The variables are those of filter. Requires
 	// targets.
 	//
 	// Example: "['Kustomization/' + req.app]"
@@ -241,7 +241,8 @@ type GateReceiverSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// ReceiverTarget is a target that the requests of a GateReceiver are limited to.
+// ReceiverTarget is a target that the requests of a GateReceiver are limited
+// to.
 type ReceiverTarget struct {
 	// kind of the target, such as Kustomization.
 	// +kubebuilder:validation:MaxLength=63

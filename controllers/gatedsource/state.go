@@ -72,7 +72,7 @@ func (s *promotionState) entries() []summary.Entry {
 		if !g.IsOurs() || !counts && s.failure == nil {
 			continue
 		}
-		e := summary.Entry{Gate: summary.KeyFor(g.Object), Failure: s.failure, Uncounted: !counts, Pending: counts && g.Effect == verdict.Undecided}
+		e := summary.Entry{Gate: summary.KeyFor(g.Object), Failure: s.failure, Uncounted: !counts, Overlaid: counts && g.Overlaid, Pending: counts && g.Effect == verdict.Undecided}
 		switch {
 		case !counts || g.Effect != verdict.Closed || s.failure != nil && s.failure.Reason == v1alpha1.WriteFailedReason:
 		case s.isPending():

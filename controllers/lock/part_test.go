@@ -20,7 +20,7 @@ func TestGateEntryInLock(t *testing.T) {
 		}
 	}
 	with := func(part lock.Part, locks bool, namespace string) lock.Part {
-		part.AddOverlay(locks, refs, []string{namespace}, refs)
+		part.AddOverlay(locks, true, refs, []string{namespace}, refs)
 		return part
 	}
 	elsewhere := v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps", Namespace: "infra"}

@@ -248,7 +248,7 @@ func (r *Reconciler) newPart(g *v1alpha1.Gate, namespace string, refs []v1alpha1
 		o := &g.Status.Overlays[i]
 		if state := gate.LockedState(o, now); state != "" && enforces {
 			overlaid, namespaces := r.overlaidIn(g, o, namespace)
-			part.AddOverlay(state == v1alpha1.StateClosed, overlaid, namespaces, refs)
+			part.AddOverlay(state == v1alpha1.StateClosed, o.Exception == "", overlaid, namespaces, refs)
 		}
 	}
 	return part, false

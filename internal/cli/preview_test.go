@@ -159,7 +159,7 @@ func TestPreviewPrintsOneErrorPerLine(t *testing.T) {
 		{"no time", "timeZone: Europe/Oslo", "notBefore: tomorrow", head + `spec.notBefore: Invalid value: "tomorrow": must be a time in RFC 3339 such as 2026-12-19T00:00:00Z`},
 		{"no default", "default: closed", "suspend: false", head + "spec.default: Required value: default must be set"},
 		{"refused request", "namespace: flux-system}", "namespace: flux-system, annotations: {close.gate.fluxcd.io/requestedAt: yesterday}}",
-			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION|/unlimited]"},
+			head + "metadata.annotations[close.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION|/unlimited][,only=KIND/NAME]..."},
 		{"other version", "v1alpha1", "v9", head + `apiVersion: Invalid value: "gating.toolkit.fluxcd.io/v9": must be gating.toolkit.fluxcd.io/v1alpha1`},
 		{"a name that writes lines of its own", "name: production", `name: "a\n::error::x"`, "gates.yaml: flux-system/a ::error::x: metadata.name: Invalid value: \"a\\n::error::x\": a lowercase RFC 1123 subdomain must consist of"},
 		{"no name", "name: production, ", "", "gates.yaml: flux-system/: metadata.name: Required value: name or generateName is required"},

@@ -75,7 +75,7 @@ func TestValidateReportsErrorsOfAllKinds(t *testing.T) {
 		{"a feed with gates", manifest("CalendarFeed", "a", "{secretRef: {name: s}, gateRefs: [{name: g}], gates: [{name: g}]}"), "-: apps/a: spec.gates: unknown field, did you mean gateRefs?"},
 		{"a feed of nothing", manifest("CalendarFeed", "a", "{secretRef: {name: s}}"), "-: apps/a: spec: Invalid value: exactly one of gateRefs and selector must be set"},
 		{"a bucket", manifest("GatedSource", "a", "{sourceRef: {kind: Bucket, name: b}}"), "-: apps/a: spec.sourceRef: Invalid value: a Bucket cannot be pinned"},
-		{"a request that is malformed", requestingOpen("2026-11-24"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION], such as "},
+		{"a request that is malformed", requestingOpen("2026-11-24"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must be TIME[/DURATION][,only=KIND/NAME]..., such as "},
 		{"a request that is too long", requestingOpen("2026-11-24T00:00:00Z/367d"), "-: apps/a: metadata.annotations[open.gate.fluxcd.io/requestedAt]: must have a DURATION from 1s to 366d"},
 		{"a range from Friday to Tuesday", manifest("Gate", "a", `{default: closed, openPeriods: [{name: w, schedule: "0 8 * * 5-2", duration: 1h}]}`), `-: apps/a: spec.openPeriods[0].schedule: Invalid value: "0 8 * * 5-2": `},
 	} {

@@ -9,14 +9,14 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// AddOverlay changes a part for an overlay that locks or unlocks targets of the Gate. refs are the references of the overlay, and namespaces
+// AddOverlay changes a part for an overlay, of a request or an exception, that locks or unlocks targets of the Gate. refs are the references of the overlay, and namespaces
 // has the namespace of each, empty for any. targets are the references of the Gate, which an overlay that locks needs in the part although
 // the Gate is open. Invalid selectors match nothing and are dropped.
-func (p *Part) AddOverlay(locks bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
+func (p *Part) AddOverlay(locks, requested bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
 	for i := range refs {
 		if t := selectorFor(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
 			p.addOverlay(t.kind, lockv1alpha1.OverlayLock{
-				Locked: locks, Namespace: namespaces[i], Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector,
+				Locked: locks, Requested: requested, Namespace: namespaces[i], Name: t.name, Selector: t.selector, NamespaceSelector: t.namespaceSelector,
 			})
 		}
 	}
@@ -81,13 +81,16 @@ func boundOverlays(spec *lockv1alpha1.GateLockSpec) (left []string) {
 }
 
 // locked returns the Gates that lock an object, among those that govern it: those with an overlay that locks it, and the locked and unknown
-// Gates without an overlay that unlocks it, except those that allow its initial reconciliation.
+// Gates without an overlay that unlocks it, except those that allow its initial reconciliation. The overlays of requests win over those of
+// exceptions.
 func locked(spec *lockv1alpha1.GateLockSpec, o Object, gates []string) []string {
-	overlaid := map[string]bool{}
+	overlaid, requested := map[string]bool{}, map[string]bool{}
 	for _, l := range spec.Overlays[o.Kind] {
-		if (l.Namespace == "" || l.Namespace == o.Namespace) && o.matches(l.Name, l.Selector, l.NamespaceSelector) {
-			overlaid[l.Gate] = overlaid[l.Gate] || l.Locked
+		if l.Namespace != "" && l.Namespace != o.Namespace || !o.matches(l.Name, l.Selector, l.NamespaceSelector) || requested[l.Gate] && !l.Requested {
+			continue
 		}
+		overlaid[l.Gate] = l.Locked || overlaid[l.Gate] && requested[l.Gate] == l.Requested
+		requested[l.Gate] = l.Requested
 	}
 	return sorted(slices.DeleteFunc(gates, func(gate string) bool {
 		locked, known := overlaid[gate]

@@ -11,10 +11,14 @@ import (
 	"github.com/fluxcd/gating-controller/internal/lock"
 )
 
-// overlaid adds an overlay of a Gate to a part. Gates that are open have the targets only for overlays.
+// overlaid adds an overlay of an exception to a part. Gates that are open have the targets only for overlays.
 func overlaid(p *lock.Part, locks bool, namespace string, refs ...v1alpha1.TargetReference) *lock.Part {
+	return overlaidBy(false, p, locks, namespace, refs...)
+}
+
+func overlaidBy(request bool, p *lock.Part, locks bool, namespace string, refs ...v1alpha1.TargetReference) *lock.Part {
 	for _, ref := range refs {
-		p.AddOverlay(locks, []v1alpha1.TargetReference{ref}, []string{namespace}, []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}})
+		p.AddOverlay(locks, request, []v1alpha1.TargetReference{ref}, []string{namespace}, []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "*"}})
 	}
 	return p
 }
@@ -42,6 +46,10 @@ func TestLockersWithOverlays(t *testing.T) {
 		"closed, opened for what it names":    {overlaid(part(true), false, "", apps), lock.Object{Name: "apps", Gates: []string{g}}, false},
 		"closed, an invalid selector":         {overlaid(part(true, all), false, "", invalid), lock.Object{Name: "apps"}, true},
 		"closed, opened and closed":           {overlaid(overlaid(part(true, all), false, "", all), true, "", apps), lock.Object{Name: "apps"}, true},
+		"closed, opened on request":           {overlaid(overlaidBy(true, part(true, all), false, "", apps), true, "", all), lock.Object{Name: "apps"}, false},
+		"closed again on request":             {overlaidBy(true, overlaid(part(true, all), false, "", apps), true, "", apps), lock.Object{Name: "apps"}, true},
+		"open, opened and closed on request":  {overlaidBy(true, overlaidBy(true, part(false), true, "", apps), false, "", all), lock.Object{Name: "apps"}, true},
+		"closed, another opened on request":   {overlaid(overlaidBy(true, part(true, all), false, "", apps), true, "", all), lock.Object{Name: "infra"}, true},
 		"open, closed for it":                 {overlaid(part(false), true, "", apps), lock.Object{Name: "apps"}, true},
 		"open, closed for another one":        {overlaid(part(false), true, "", apps), lock.Object{Name: "infra"}, false},
 		"open, closed for what names it":      {overlaid(part(false), true, "", apps), lock.Object{Name: "apps", Gates: []string{g}}, true},

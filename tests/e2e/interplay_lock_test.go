@@ -12,6 +12,7 @@ import (
 
 	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 // lockInstalled is true while config/lock is installed.
@@ -62,6 +63,12 @@ func noLoop(t *testing.T) {
 			t.Parallel()
 			w := newFleet(t, suspendInGit(suspend))
 			w.close("production")
+			w.Eventually("the hold is reported", func() error { // the condition is written after the hold
+				if is, _ := harness.Condition(w.live(), v1alpha1.ApprovedCondition); is != metav1.ConditionFalse {
+					return fmt.Errorf("Approved is %q", is)
+				}
+				return nil
+			})
 			before := w.live().GetResourceVersion()
 			for range 10 {
 				w.reconcileFleet()

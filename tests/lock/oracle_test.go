@@ -47,7 +47,7 @@ func TestPolicyAndControllerGovernSameObjects(t *testing.T) {
 			for range random.IntN(8) {
 				locks, ref := random.IntN(2) == 0, draw()
 				overlaid[gate][locks] = append(overlaid[gate][locks], ref)
-				part.AddOverlay(locks, []v1alpha1.TargetReference{ref}, []string{pick("", w.Namespace)}, refs[gate])
+				part.AddOverlay(locks, pick("", "requested") != "", []v1alpha1.TargetReference{ref}, []string{pick("", w.Namespace)}, refs[gate])
 			}
 			lock.Put(&spec, gate, part)
 		}

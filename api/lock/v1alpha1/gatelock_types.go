@@ -85,6 +85,11 @@ type OverlayLock struct {
 	// Locked is whether the Gate locks these targets.
 	Locked bool `json:"locked"`
 
+	// Requested is true if the overlay is from a request. It then wins over the
+	// overlays of the same Gate that are from GateExceptions.
+	// +optional
+	Requested bool `json:"requested,omitempty"`
+
 	// Namespace of the objects. Only in the GateLock of all namespaces, and any
 	// namespace if omitted.
 	// +optional
