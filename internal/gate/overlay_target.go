@@ -31,6 +31,9 @@ func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate
 			condition.Status = metav1.ConditionTrue
 		}
 		changed.Spec.Release = nil
+		if by.RequestedAt != nil {
+			changed.Status.Requests = requestOf(g, by)
+		}
 		changed.Status.Conditions = slices.Clone(g.Status.Conditions)
 		meta.SetStatusCondition(&changed.Status.Conditions, condition)
 		changed.Status.LastTransition = &v1alpha1.Transition{State: by.State, Reason: reason, Exception: by.Exception}
@@ -39,6 +42,17 @@ func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate
 		}
 	}
 	return &changed
+}
+
+// requestOf returns the request of an overlay as one for the whole Gate.
+func requestOf(g *v1alpha1.Gate, o *v1alpha1.Overlay) []v1alpha1.AcceptedRequest {
+	for _, r := range g.Status.Requests {
+		if len(r.Targets) > 0 && r.RequestedAt.Equal(o.RequestedAt) && r.RequestedBy == o.RequestedBy {
+			r.Targets = nil
+			return []v1alpha1.AcceptedRequest{r}
+		}
+	}
+	return nil
 }
 
 // OverlayCause describes the request or the exception of an overlay.

@@ -86,7 +86,7 @@ func TestRequestForSomeTargets(t *testing.T) {
 	w.expect(w.gate("open", "production", "--for=1h", "--only=kustomization/apps", "--reason=INC-77"), 0, "requesting to open only Kustomization/apps until", "")
 	released("apps", apps)
 	w.isHeldBy(web, "production")
-	w.expect(w.gate("why", "ks/apps"), 0, "a request of", "")
+	w.expect(w.gate("why", "ks/apps"), 0, "admin", "")
 	w.expect(w.gate("open", "production", "--for=1h", "--only-selector=team=payments"), 0, "requesting to open only Kustomization/web until", "")
 	released("web", web)
 	w.expect(w.gate("close", "production", "--for=1h", "--only=kustomization/apps"), 0, "requesting to close only Kustomization/apps until", "")

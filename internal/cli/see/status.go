@@ -218,7 +218,11 @@ func (sc *screen) requests() [][]string {
 		if r.Until != nil {
 			until = term.FormatUntil(r.Until.Time, sc.now)
 		}
-		rows = append(rows, []string{string(r.Action), state, term.FormatUntil(r.RequestedAt.Time, sc.now), until, term.OrDash(r.RequestedBy), term.OrDash(r.Message)})
+		action := string(r.Action)
+		if r.Targets != nil {
+			action += " only " + ledger.FormatTargets(r.Targets)
+		}
+		rows = append(rows, []string{action, state, term.FormatUntil(r.RequestedAt.Time, sc.now), until, term.OrDash(r.RequestedBy), term.OrDash(r.Message)})
 	}
 	inForce, planned := ledger.RequestsAt(sc.gate, sc.now)
 	for _, r := range inForce {
