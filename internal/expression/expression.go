@@ -171,7 +171,7 @@ func compileUncached(text string, output *cel.Type, variables []string) (*progra
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("failed to parse the CEL expression '%s': %s", text, issues.String())
 	}
-	if got := ast.OutputType(); output != nil && !output.IsExactType(got) && !(output.Kind() == cel.ListKind && got.IsAssignableType(output)) {
+	if got := ast.OutputType(); output != nil && !output.IsExactType(got) && (output.Kind() != cel.ListKind || !got.IsAssignableType(output)) {
 		return nil, fmt.Errorf("CEL expression output type mismatch: expected %s, got %s", output, got)
 	}
 	p, err := env.Program(ast, limits()...)

@@ -38,10 +38,10 @@ func requestOverlay(r *ledger.Limited, state v1alpha1.State) v1alpha1.Overlay {
 
 // requestedState returns the state that a request decides on, empty if the reason is not a request.
 func requestedState(reason schedule.Reason) v1alpha1.State {
-	switch reason {
-	case schedule.OpenRequested:
+	if reason == schedule.OpenRequested {
 		return v1alpha1.StateOpened
-	case schedule.CloseRequested:
+	}
+	if reason == schedule.CloseRequested {
 		return v1alpha1.StateClosed
 	}
 	return ""

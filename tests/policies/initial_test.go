@@ -29,7 +29,7 @@ func TestNewObjectNeedsVerbOpenByPolicyOnPage(t *testing.T) {
 	w.Eventually("a new object needs the verb", func() error {
 		err := w.Person("dora").Client.Create(w.Context(), app(), client.DryRunAll)
 		if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "a new object needs the verb open") {
-			return fmt.Errorf("got %v", err)
+			return fmt.Errorf("got %w", err)
 		}
 		return nil
 	})
