@@ -204,11 +204,6 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 		d := r.decisionOn(then, at)
 		onlyClosing(d.Overlays, r.Overlays)
 		r.Overlays = d.Overlays
-		for i := range r.Overlays {
-			if until := r.Overlays[i].Until; until != nil {
-				r.Rechecks = append(r.Rechecks, until.Add(-ahead))
-			}
-		}
 		switch {
 		case r.State == v1alpha1.StateClosed:
 		case d.State == v1alpha1.StateClosed:
@@ -216,6 +211,11 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 			r.gate, r.Handled, r.At = then, append(slices.Clip(r.Handled), handled...), at
 		case r.Next != nil && r.Next.At.After(at): // earlier than by the controller's clock
 			r.Rechecks = append(r.Rechecks, r.Next.At.Add(-ahead))
+		}
+		for i := range r.Overlays {
+			if until := r.Overlays[i].Until; until != nil {
+				r.Rechecks = append(r.Rechecks, until.Add(-ahead))
+			}
 		}
 	}
 	if ahead >= reportedSkew && !strings.HasSuffix(r.Message, ClocksDiffer) {
