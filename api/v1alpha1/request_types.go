@@ -162,8 +162,8 @@ type AcceptedRequest struct {
 
 	// state is Planned before the time of the request, Waiting while an open
 	// request needs more approvals, InForce while the request is in force, and
-	// Ended afterwards. At most 8 requests can wait. A new one replaces that of
-	// the same user for the same targets. A waiting request is dropped when a user
+	// Ended afterwards. Requests of at most 8 users can wait. A new one replaces
+	// that of the same user for the same targets. A waiting request is dropped when a user
 	// closes the Gate or one of its targets, and at until.
 	State RequestState `json:"state"`
 

@@ -144,8 +144,10 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 		State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason, Errors: errs,
 		Message:     msgInvalidStaysClosed + cause,
 		RequestedAt: g.Status.RequestedAt, ResetToDefaultAt: g.Status.ResetToDefaultAt,
-		Overlays: withoutSpec(g.Status.Overlays, ledger.At(g, now), now),
 	}
+	var edge time.Time
+	d.Overlays, edge = withoutSpec(g.Status.Overlays, ledger.At(g, now), now)
+	d.Recheck = edge
 	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.OpenedCondition) {
 		return d
 	}
@@ -170,7 +172,7 @@ func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decisi
 	d.State = v1alpha1.StateOpened
 	d.Message = msgInvalidStaysOpen + cause
 	if !closing.IsZero() {
-		d.Recheck = closing
+		d.Recheck = schedule.Earlier(edge, closing)
 		d.Next = &v1alpha1.Transition{At: metav1.NewTime(closing), State: v1alpha1.StateClosed, Reason: v1alpha1.InvalidSpecReason}
 	}
 	return d

@@ -45,7 +45,18 @@ func TestLimitedRequests(t *testing.T) {
 		"two waiting requests of a user":  `closed; approvals 1; 12:00 alice opens /4h only a; 12:01 alice opens /4h only b; 12:05 bob approves; 12:06 targets a,b opened`,
 		"an old value from Git":           `closed; 12:00 git opens /4h only a; 12:10 bob closes /1h only a; 12:20 git opens 12:05/4h only b; 12:30 git opens 12:00/4h only a ! handled; 12:31 targets a closed`,
 		"an invalid spec":                 `closed; 12:00 alice opens /4h only a; 12:01 targets a opened; invalid; 12:10 bob closes /1h only a; 12:11 targets a closed`,
-		"an invalid spec opens nothing":   `opened; 12:00 alice closes /4h only a; 12:01 targets a closed; invalid; 12:10 bob opens /1h only a b; 12:11 targets b opened`,
+		"a withdrawn close, in an open":   `closed; 12:00 alice opens /4h; 12:10 bob closes /4h only a; 12:30 cleo opens /0s; 12:31 targets a opened; 12:31 is opened by alice until 16:00`,
+		"a withdrawn open, in a freeze":   `opened; 12:00 alice closes /4h; 12:10 bob opens /4h only a; 12:30 cleo closes /0s; 12:31 targets a closed; 12:31 is closed by alice until 16:00`,
+		"an approved withdrawal":          `closed; approvals 1; 12:00 alice opens /4h; 12:01 bob approves; 12:10 bob closes /4h only a; 12:20 cleo opens /0s; 12:30 dan approves; 12:31 is opened`,
+		"a plan with another order":       `closed; 11:00 alice opens 14:00/8h only a b; 11:10 alice opens 16:00/1h only b a; 14:01 targets a closed`,
+		"a planned open of the Gate":      `closed; 11:00 alice opens /8h; 11:01 bob closes /unlimited only a; 11:10 alice opens 14:00/2h; 14:01 targets a opened`,
+		"a webhook keeps another open":    `closed; 12:00 ops/ci calls open /4h only a; 12:00:01 ops/ci calls open /10m ! unhandled; 12:00:02 reconciles closed; 12:00:03 ops/ci calls open /10m; 12:30 targets a opened`,
+		"a longer window":                 `opened 1h; 12:00 alice closes only a; 12:30 targets a closed; 13:00 targets a opened; window 4h; 13:30 targets a opened`,
+		"a plan from before a freeze":     `opened; 11:00 alice opens 13:00/1h only a; 12:00 bob closes /unlimited; 13:00 targets a closed`,
+		"an approval after a close":       `closed; approvals 1; 12:00 alice opens /4h; 12:01 bob closes /4h only a; 12:05 cleo approves; 12:06 targets a closed; 12:06 targets b opened`,
+		"one user with many requests": `closed; approvals 1; 12:00 alice opens /4h only a; 12:01 alice opens /4h only b; 12:02 alice opens /4h only c; 12:03 alice opens /4h only d
+			12:04 alice opens /4h only e; 12:05 alice opens /4h only f; 12:06 alice opens /4h only g; 12:07 alice opens /4h only h; 12:08 bob opens /1h`,
+		"an invalid spec opens nothing": `opened; 12:00 alice closes /4h only a; 12:01 targets a closed; invalid; 12:10 bob opens /1h only a b; 12:11 targets b opened`,
 	})
 }
 

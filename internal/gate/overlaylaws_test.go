@@ -239,10 +239,22 @@ func BenchmarkDecideWithOverlays(b *testing.B) {
 	for _, bench := range []struct {
 		name       string
 		exceptions []*v1alpha1.GateException
-	}{{"none", nil}, {"most", scopedExceptions()}} {
+		requests   int
+	}{{"none", nil, 0}, {"most", scopedExceptions(), v1alpha1.MaxLimitedRequests}} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			g := restless()
+			for i := range bench.requests {
+				value := stamp(noon) + "/4h"
+				for j := range v1alpha1.MaxRequestTargets {
+					value += fmt.Sprintf(",only=Kustomization/request-%d-%d", i, j)
+				}
+				annotate(g, v1alpha1.RequestOpen, value)
+				handle(g, noon)
+			}
+			if n := len(gate.Decide(g, noon, bench.exceptions...).Overlays); n < bench.requests {
+				b.Fatalf("%d overlays", n)
+			}
 			for b.Loop() {
 				gate.Decide(g, noon, bench.exceptions...)
 			}

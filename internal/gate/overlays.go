@@ -48,24 +48,43 @@ func requestedState(reason schedule.Reason) v1alpha1.State {
 }
 
 // withoutSpec returns the overlays of a Gate with an invalid spec: those in its status, except open requests that have ended, and those of
-// its close requests.
-func withoutSpec(before []v1alpha1.Overlay, requests *ledger.Ledger, now time.Time) []v1alpha1.Overlay {
-	var closed, open []v1alpha1.Overlay
+// its close requests. recheck is the first change, zero if there is none.
+func withoutSpec(before []v1alpha1.Overlay, requests *ledger.Ledger, now time.Time) (all []v1alpha1.Overlay, recheck time.Time) {
 	for _, r := range requests.Limited(now) {
 		o := requestOverlay(&r, v1alpha1.StateClosed)
-		if !r.Until.IsZero() {
-			o.Until = &metav1.Time{Time: r.Until}
-		}
+		until := r.Until
 		switch {
 		case r.Action == v1alpha1.RequestOpen:
 			o.State = v1alpha1.StateOpened
-			open = append(open, o)
-		case !r.From.After(now):
-			closed = append(closed, o)
+			if !isOpenIn(before, &o) {
+				continue
+			}
+		case r.From.After(now):
+			o.State, o.Next, until = "", v1alpha1.StateClosed, r.From
+		}
+		if recheck = schedule.Earlier(recheck, until); !until.IsZero() {
+			o.Until = &metav1.Time{Time: until}
+		}
+		all = append(all, o)
+	}
+	for _, o := range before {
+		if o.RequestedAt == nil {
+			all = append(all, o)
 		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(before), func(o v1alpha1.Overlay) bool { return o.RequestedAt != nil && !isOpenIn(open, &o) })
-	return append(closed, kept...)
+	return all, recheck
+}
+
+// openAt returns those of the overlays that open their targets at an instant.
+func openAt(all []v1alpha1.Overlay, at time.Time) []v1alpha1.Overlay {
+	return slices.DeleteFunc(slices.Clone(all), func(o v1alpha1.Overlay) bool { return stateAt(&o, at) != v1alpha1.StateOpened })
+}
+
+// missingCloses returns those of the overlays that close targets which all does not close.
+func missingCloses(all, overlays []v1alpha1.Overlay) []v1alpha1.Overlay {
+	return slices.DeleteFunc(slices.Clone(overlays), func(o v1alpha1.Overlay) bool {
+		return o.State != v1alpha1.StateClosed || slices.ContainsFunc(all, func(other v1alpha1.Overlay) bool { return other.State == v1alpha1.StateClosed && isSame(&o, &other) })
+	})
 }
 
 // overlays returns the overlays of the exceptions with targets among those that count, except those in excess. An overlay has no state of

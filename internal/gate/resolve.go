@@ -148,7 +148,12 @@ func (r *Resolution) decide(d Decision) {
 // time have changed. The latter matters, because a close may have ended by only one of the two clocks.
 func (r *Resolution) opens() bool {
 	before := r.snapshot.Gate
-	return opensMore(r.Overlays, before.Status.Overlays) || len(r.Handled) > 0 && opensMore(r.Overlays, nil) || r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
+	opensSome := opensMore(r.Overlays, nil)
+	if opensMore(r.Overlays, openAt(before.Status.Overlays, r.At)) || opensSome && len(r.Handled) > 0 ||
+		(opensSome || r.State == v1alpha1.StateOpened) && len(missingCloses(r.Overlays, before.Status.Overlays)) > 0 {
+		return true
+	}
+	return r.State == v1alpha1.StateOpened && (!conditions.IsTrue(before, v1alpha1.OpenedCondition) || missedTransition(before, r.State, r.At) ||
 		len(r.Handled) > 0 || before.Generation != before.Status.ObservedGeneration ||
 		conditions.GetReason(before, meta.ReadyCondition) == v1alpha1.TimeUnknownReason)
 }
@@ -167,7 +172,8 @@ func (r *Resolution) confirm(t *ServerTime) {
 		if r.State == v1alpha1.StateOpened && !conditions.IsTrue(before, v1alpha1.OpenedCondition) {
 			r.Decision = r.Withheld()
 		}
-		onlyClosing(r.Overlays, before.Status.Overlays)
+		onlyClosing(r.Overlays, openAt(before.Status.Overlays, r.At))
+		r.Overlays = append(r.Overlays, missingCloses(r.Overlays, before.Status.Overlays)...)
 		return
 	}
 	then, handled := r.handle(before, t.reached(r.At))
@@ -177,7 +183,9 @@ func (r *Resolution) confirm(t *ServerTime) {
 		d = r.decisionOn(then, at)
 	}
 	if d.State == v1alpha1.StateOpened || r.State == v1alpha1.StateClosed {
-		if onlyClosing(r.Overlays, d.Overlays) {
+		kept := missingCloses(r.Overlays, d.Overlays)
+		if onlyClosing(r.Overlays, d.Overlays) || len(kept) > 0 {
+			r.Overlays = append(r.Overlays, kept...)
 			r.Rechecks = append(r.Rechecks, t.RequestedAt.Add(t.Until(r.At)))
 		}
 		return
@@ -203,7 +211,8 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 		then, handled := r.handle(r.gate, at) // r.gate, because new requests may have ended by the API server's clock
 		d := r.decisionOn(then, at)
 		onlyClosing(d.Overlays, r.Overlays)
-		r.Overlays = d.Overlays
+		r.Overlays = append(d.Overlays, missingCloses(d.Overlays, r.Overlays)...)
+		d.Overlays = r.Overlays
 		switch {
 		case r.State == v1alpha1.StateClosed:
 		case d.State == v1alpha1.StateClosed:

@@ -35,6 +35,8 @@ func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	case len(r.Targets) > 0:
 		l.beginLimited(r)
 		return nil
+	case Withdraws(r.Window) && (r.Action == v1alpha1.RequestOpen && l.open != nil && l.open.lasts(at) || r.Action == v1alpha1.RequestClose && l.isClosed(at)):
+		return nil // it has withdrawn only requests with targets
 	case r.Action == v1alpha1.RequestClose:
 		l.beginClose(r, at)
 		return nil

@@ -18,8 +18,10 @@ type intake struct {
 	*Ledger
 	stamps Stamps
 	now    time.Time
-	// last is the accepted request with the latest time. over is the latest close request that had already ended when the controller read it.
-	last, over *Request
+	// last is the accepted request with the latest time.
+	last *Request
+	// over lists the close requests that had already ended when the controller read them.
+	over []*Request
 	// closedBy lists the close requests in lines. An open request in an annotation may be older than one of them.
 	closedBy []*Request
 	outcomes []Request
@@ -57,10 +59,10 @@ func (p *intake) annotations() {
 	}
 }
 
-// closedSince returns an error if r is an open request that may be older than one of the close requests.
+// closedSince returns an error if r is an open request that may be older than one of the close requests, and one concerns the other.
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
-		if closed != nil && r.Action == v1alpha1.RequestOpen && concerns(closed.Targets, r.Targets) && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
+		if r.Action == v1alpha1.RequestOpen && (concerns(closed.Targets, r.Targets) || concerns(r.Targets, closed.Targets)) && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {
 			return fmt.Errorf(msgClosedSince, closed)
 		}
 	}
@@ -77,13 +79,11 @@ func (p *intake) take(r *Request, acceptedAt metav1.MicroTime) {
 		}
 		if restored {
 			r.Err = errRestored
-		} else if r.Err = p.closedSince(r, p.over); r.Err == nil {
+		} else if r.Err = p.closedSince(r, p.over...); r.Err == nil {
 			r.Err = p.accept(handled, r, p.toAccepted(p.stamps, r, acceptedAt), p.now)
 		}
 		if end := r.End(p.limit); r.Action == v1alpha1.RequestClose && !end.IsZero() && !p.now.Before(end) {
-			if p.over == nil || r.At.After(p.over.At) {
-				p.over = r // accepted or not, it refuses open requests that are not later
-			}
+			p.over = append(p.over, r) // accepted or not, it refuses open requests that are not later
 			p.voidOlder(r)
 		}
 	}

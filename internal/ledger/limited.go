@@ -13,7 +13,7 @@ import (
 // of them. Among requests with targets, the latest one takes its targets out of the others, except that a close request leaves the other
 // close requests in force. So a target is either in one open request or in close requests only.
 
-// normalize removes the namespace of the Gate from targets, and then duplicates.
+// normalize removes the namespace of the Gate from targets, and then duplicates, and sorts them.
 func (l *Ledger) normalize(targets []v1alpha1.RequestTarget) (all []v1alpha1.RequestTarget) {
 	for _, t := range targets {
 		if t.Namespace == l.gate.Namespace {
@@ -23,6 +23,7 @@ func (l *Ledger) normalize(targets []v1alpha1.RequestTarget) (all []v1alpha1.Req
 			all = append(all, t)
 		}
 	}
+	slices.SortFunc(all, func(a, b v1alpha1.RequestTarget) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxWaiting is the maximum number of waiting open requests.
+	// maxWaiting is the maximum number of requesters with waiting open requests.
 	maxWaiting = 8
 
 	// maxWait bounds how long an open request may wait for approval, from its start time.
@@ -79,8 +79,12 @@ func (l *Ledger) beginOrWait(r v1alpha1.AcceptedRequest, at time.Time) error {
 	others := slices.DeleteFunc(slices.Clone(l.waiting), func(other v1alpha1.AcceptedRequest) bool {
 		return other.RequestedBy == r.RequestedBy && slices.Equal(other.Targets, r.Targets) && other.AcceptedAt.Before(&r.AcceptedAt)
 	})
-	if len(others) >= maxWaiting {
-		return fmt.Errorf(msgTooManyWaiting, len(others))
+	users := map[string]bool{r.RequestedBy: true}
+	for _, other := range others {
+		users[other.RequestedBy] = true
+	}
+	if len(users) > maxWaiting {
+		return fmt.Errorf(msgTooManyWaiting, maxWaiting)
 	}
 	r.State = v1alpha1.RequestWaiting
 	l.waiting = slices.Concat(others, []v1alpha1.AcceptedRequest{r})
@@ -183,7 +187,7 @@ func (l *Ledger) beginApproved(r v1alpha1.AcceptedRequest, changed []Request, no
 	}
 	if err := l.beginNow(r, now); err != nil {
 		changed[i].Err = err
-	} else if r.Targets == nil {
+	} else if r.Targets == nil && !Withdraws(r.Window) {
 		changed[i].At = l.open.RequestedAt.Time
 	} else {
 		changed[i].At = r.RequestedAt.Time

@@ -141,6 +141,8 @@ func (l *Ledger) covered(before, r *Request, now time.Time) (bool, error) {
 	longer := compareEnds(until, r.End(l.limit)) > 0
 	webhook := before.source == v1alpha1.SourceWebhook
 	switch {
+	case webhook && before.Action == v1alpha1.RequestOpen && (r.Targets == nil) != (before.Targets == nil):
+		return false, ErrUnhandled // neither includes the other
 	case webhook && includes(r.Targets, before.Targets) && (before.Action == v1alpha1.RequestOpen || !longer):
 		return false, nil
 	case webhook && longer && includes(before.Targets, r.Targets) && !planned && !opensAfter: // a manual request does not suffice, because Flux may remove it

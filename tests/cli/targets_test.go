@@ -56,8 +56,8 @@ func TestRequestForSomeTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	apps, web, other := w.Kustomization("apps"), w.Kustomization("web"), w.Kustomization("other")
-	web.SetLabels(map[string]string{"team": "payments"})
-	other.SetLabels(map[string]string{"team": "payments"})
+	web.SetLabels(map[string]string{"team": "shop"})
+	other.SetLabels(map[string]string{"team": "shop"})
 	for _, obj := range []*unstructured.Unstructured{apps, web, other} {
 		w.Create(obj)
 	}
@@ -87,7 +87,7 @@ func TestRequestForSomeTargets(t *testing.T) {
 	released("apps", apps)
 	w.isHeldBy(web, "production")
 	w.expect(w.gate("why", "ks/apps"), 0, "admin", "")
-	w.expect(w.gate("open", "production", "--for=1h", "--only-selector=team=payments"), 0, "requesting to open only Kustomization/web until", "")
+	w.expect(w.gate("open", "production", "--for=1h", "--only-selector=team=shop"), 0, "requesting to open only Kustomization/web until", "")
 	released("web", web)
 	w.expect(w.gate("close", "production", "--for=1h", "--only=kustomization/apps"), 0, "requesting to close only Kustomization/apps until", "")
 	w.isHeldBy(apps, "production")
