@@ -211,7 +211,7 @@ func (r *Resolution) closeByServer(ahead time.Duration) {
 		then, handled := r.handle(r.gate, at) // r.gate, because new requests may have ended by the API server's clock
 		d := r.decisionOn(then, at)
 		onlyClosing(d.Overlays, r.Overlays)
-		r.Overlays = append(d.Overlays, missingCloses(d.Overlays, r.Overlays)...)
+		r.Overlays = slices.Concat(d.Overlays, missingCloses(d.Overlays, r.Overlays))
 		d.Overlays = r.Overlays
 		switch {
 		case r.State == v1alpha1.StateClosed:
