@@ -163,8 +163,8 @@ type AcceptedRequest struct {
 	// state is Planned before the time of the request, Waiting while an open
 	// request needs more approvals, InForce while the request is in force, and
 	// Ended afterwards. Requests of at most 8 users can wait. A new one replaces
-	// that of the same user for the same targets. A waiting request is dropped when a user
-	// closes the Gate or one of its targets, and at until.
+	// that of the same user for the same targets. A waiting request is dropped
+	// when a user closes the Gate or one of its targets, and at until.
 	State RequestState `json:"state"`
 
 	// approvals lists the approvals of an open request by users other than its
