@@ -83,7 +83,7 @@ func openAt(all []v1alpha1.Overlay, at time.Time) []v1alpha1.Overlay {
 // missingCloses returns those of the overlays that close targets which all does not close.
 func missingCloses(all, overlays []v1alpha1.Overlay) []v1alpha1.Overlay {
 	return slices.DeleteFunc(slices.Clone(overlays), func(o v1alpha1.Overlay) bool {
-		return o.State != v1alpha1.StateClosed || slices.ContainsFunc(all, func(other v1alpha1.Overlay) bool { return other.State == v1alpha1.StateClosed && isSame(&o, &other) })
+		return o.State != v1alpha1.StateClosed || isIn(all, &o, v1alpha1.StateClosed)
 	})
 }
 
@@ -136,7 +136,12 @@ func onlyClosing(all, other []v1alpha1.Overlay) (removed bool) {
 
 // isOpenIn returns whether an overlay of the same exception or requester opens the same targets.
 func isOpenIn(all []v1alpha1.Overlay, o *v1alpha1.Overlay) bool {
-	return slices.ContainsFunc(all, func(other v1alpha1.Overlay) bool { return other.State == v1alpha1.StateOpened && isSame(o, &other) })
+	return isIn(all, o, v1alpha1.StateOpened)
+}
+
+// isIn returns whether an overlay of the same exception or requester has a state for the same targets.
+func isIn(all []v1alpha1.Overlay, o *v1alpha1.Overlay, state v1alpha1.State) bool {
+	return slices.ContainsFunc(all, func(other v1alpha1.Overlay) bool { return other.State == state && isSame(o, &other) })
 }
 
 // isSame returns whether two overlays are of the same exception, or of the same requester with the same targets. The time of a request may

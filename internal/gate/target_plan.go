@@ -11,8 +11,9 @@ import (
 )
 
 // ScopedIntervals returns the intervals between two instants in which an exception with targets determines their state, if no other
-// exception does. now determines which exceptions count. There are none while something that wins over exceptions decides, and none if the exception does not count, exceeds the
-// limit, or the spec of the Gate is invalid. At most limit intervals are returned, and the last one may be cut off.
+// exception does. now determines which exceptions count. There are none while something that wins over exceptions decides, and none if the
+// exception does not count, exceeds the limit, or the spec of the Gate is invalid. At most limit intervals are returned, and the last one may
+// be cut off.
 func (in *Snapshot) ScopedIntervals(e *v1alpha1.GateException, now, from, until time.Time, limit int) (all []schedule.Interval) {
 	compiled := in.compile()
 	counts := counting(in.Gate, in.Exceptions, now)

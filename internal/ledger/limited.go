@@ -86,7 +86,7 @@ func (l *Ledger) takeOver(r *v1alpha1.AcceptedRequest, at time.Time) {
 		switch {
 		case !s.lasts(at) || !concerns(r.Targets, s.Targets):
 		case s.Action == v1alpha1.RequestClose && (!opposite || mayEnd(r, &s.AcceptedRequest) != nil):
-		case len(r.Targets) == 0 && !opposite || Withdraws(r.Window) && !opposite:
+		case !opposite && (len(r.Targets) == 0 || Withdraws(r.Window)):
 		case includes(r.Targets, s.Targets):
 			l.ends([]*inForce{s}, r)
 		default:
@@ -110,7 +110,7 @@ func (l *Ledger) beginLimited(r v1alpha1.AcceptedRequest) {
 // withdrawable returns whether a request that withdraws others would end one that is in force at an instant.
 func (l *Ledger) withdrawable(r *v1alpha1.AcceptedRequest, now time.Time) bool {
 	return slices.ContainsFunc(l.current(), func(s *inForce) bool {
-		return s.Action != r.Action && s.EndedAt == nil && s.lasts(now) && (len(r.Targets) == 0 || concerns(r.Targets, s.Targets))
+		return s.Action != r.Action && s.EndedAt == nil && s.lasts(now) && concerns(r.Targets, s.Targets)
 	})
 }
 

@@ -11,10 +11,13 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-func TestExceptionForSomeTargets(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	apps, web, other := w.Kustomization("apps"), w.Kustomization("web"), w.Kustomization("other")
+// holdsTwo creates a Gate that holds two of three Kustomizations. One of the two and the third one belong to a team.
+func (w *world) holdsTwo() (apps, web *unstructured.Unstructured) {
+	w.Helper()
+	apps, web = w.Kustomization("apps"), w.Kustomization("web")
+	other := w.Kustomization("other")
+	web.SetLabels(map[string]string{"team": "shop"})
+	other.SetLabels(map[string]string{"team": "shop"})
 	for _, obj := range []*unstructured.Unstructured{apps, web, other} {
 		w.Create(obj)
 	}
@@ -23,6 +26,13 @@ func TestExceptionForSomeTargets(t *testing.T) {
 	}}))
 	w.isHeldBy(apps, "production")
 	w.isHeldBy(web, "production")
+	return apps, web
+}
+
+func TestExceptionForSomeTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	apps, web := w.holdsTwo()
 	for only, want := range map[string]string{
 		"kustomization/appz":  `there is no Kustomization "appz"`,
 		"kustomization/other": "Kustomization " + w.Namespace + "/other is not a target of gate " + w.Namespace + "/production",
@@ -55,17 +65,7 @@ func TestExceptionForSomeTargets(t *testing.T) {
 func TestRequestForSomeTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	apps, web, other := w.Kustomization("apps"), w.Kustomization("web"), w.Kustomization("other")
-	web.SetLabels(map[string]string{"team": "shop"})
-	other.SetLabels(map[string]string{"team": "shop"})
-	for _, obj := range []*unstructured.Unstructured{apps, web, other} {
-		w.Create(obj)
-	}
-	w.Decided(w.Gate("production", v1alpha1.GateSpec{Default: v1alpha1.StateClosed, Targets: []v1alpha1.TargetReference{
-		{Kind: "Kustomization", Name: "apps"}, {Kind: "Kustomization", Name: "web"},
-	}}))
-	w.isHeldBy(apps, "production")
-	w.isHeldBy(web, "production")
+	apps, web := w.holdsTwo()
 	for flag, want := range map[string]string{
 		"--only=kustomization/appz":     `there is no Kustomization "appz"`,
 		"--only=kustomization/other":    "Kustomization " + w.Namespace + "/other is not a target of gate " + w.Namespace + "/production",

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -92,7 +91,10 @@ func runPass(ctx context.Context, k *kube.Factory, f *passFlags, kind, namespace
 	what := explain.RefOf(obj).String()
 	k.Line("%s: requesting one reconciliation through %s", what, strings.Join(verdict.HeldBy(obj), ", "))
 	value := gate.FormatPass(now, target.ReconcileTimeout(&target.Object{Unstructured: *obj}))
-	if err := requestPass(ctx, c, obj, f, value); err != nil {
+	err = patchStamped(ctx, c, obj, map[string]string{
+		v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassGatesAnnotation: gate.PassGates(verdict.HeldBy(obj)), v1alpha1.PassReasonAnnotation: f.reason,
+	}, v1alpha1.PassRequestedByAnnotation, f.dryRun)
+	if err != nil {
 		return kube.NewCall("patch", mapping.Resource.GroupResource().String(), obj.GetNamespace(), obj.GetName(), "gate-opener").Explain(err)
 	}
 	if f.dryRun == "server" {
@@ -114,26 +116,6 @@ func mayPass(obj *unstructured.Unstructured) error {
 		return fmt.Errorf("%s: a pass is already in progress", what)
 	}
 	return nil
-}
-
-// requestPass writes the request. With config/policies, the API server stamps the requester and the Gates. With config/policies-1.30, it
-// only checks the Gates and rejects a requester, so the request is repeated without a requester.
-func requestPass(ctx context.Context, c *kube.Cluster, obj *unstructured.Unstructured, f *passFlags, value string) error {
-	write := func(by string) error {
-		patch := annotationPatch(map[string]string{
-			v1alpha1.PassRequestedAtAnnotation: value, v1alpha1.PassGatesAnnotation: gate.PassGates(verdict.HeldBy(obj)),
-			v1alpha1.PassRequestedByAnnotation: by, v1alpha1.PassReasonAnnotation: f.reason,
-		}, "")
-		return c.Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, patch), patchOptions(requestOwner, f.dryRun)...)
-	}
-	err := write(kube.CurrentUser(ctx, c))
-	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") {
-		err = write("")
-	}
-	if kube.IsPolicyDenial(err) {
-		return errors.New("refused: " + kube.DenialMessage(err))
-	}
-	return err
 }
 
 // followPass waits until the controller has granted the pass, or until the pass has ended with --wait. Then it prints the result.

@@ -1,10 +1,16 @@
 package act
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
 )
 
 const (
@@ -40,6 +46,27 @@ func annotationPatch(annotations map[string]string, version string) []byte {
 		panic(err) // strings and nulls can always be marshaled
 	}
 	return raw
+}
+
+// patchStamped writes a request that the API server stamps with the requester and the Gates. With config/policies-1.30, it only checks the
+// Gates and rejects a requester, which is the annotation by, so the request is repeated without a requester.
+func patchStamped(ctx context.Context, c *kube.Cluster, obj client.Object, annotations map[string]string, by, dryRun string) error {
+	write := func(user string) error {
+		annotations[by] = user
+		written, ok := obj.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", obj)
+		}
+		return c.Patch(ctx, written, client.RawPatch(types.MergePatchType, annotationPatch(annotations, "")), patchOptions(requestOwner, dryRun)...)
+	}
+	err := write(kube.CurrentUser(ctx, c))
+	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") {
+		err = write("")
+	}
+	if kube.IsPolicyDenial(err) {
+		return errors.New("refused: " + kube.DenialMessage(err))
+	}
+	return err
 }
 
 // lowerFirst returns text with its first letter in lower case.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -85,7 +84,10 @@ func runRollback(ctx context.Context, t *term.Terminal, c *kube.Cluster, key cli
 	}
 	t.Line("gatedsource %s: rolling back from %s to %s%s", key, g.Status.Pinned.Revision, f.to, through)
 	value := promotion.FormatRollback(g, f.to, now)
-	if err := requestRollback(ctx, c, g, f, value); err != nil {
+	err = patchStamped(ctx, c, g, map[string]string{
+		v1alpha1.RollbackRequestedAtAnnotation: value, v1alpha1.RollbackGatesAnnotation: gate.PassGates(g.Status.HeldBy), v1alpha1.RollbackReasonAnnotation: f.reason,
+	}, v1alpha1.RollbackRequestedByAnnotation, f.dryRun)
+	if err != nil {
 		return kube.NewCall("patch", "gatedsources", g.Namespace, g.Name, "gate-opener").Explain(err)
 	}
 	if f.dryRun == "server" {
@@ -122,26 +124,6 @@ func mayRollBack(g *v1alpha1.GatedSource, revision string) error {
 			what, revision, v1alpha1.MaxPromotions, g.Name, g.Namespace)
 	}
 	return nil
-}
-
-// requestRollback writes the request. With config/policies, the API server stamps the requester and the Gates. With config/policies-1.30, it
-// only checks the Gates and rejects a requester, so the request is repeated without a requester.
-func requestRollback(ctx context.Context, c *kube.Cluster, g *v1alpha1.GatedSource, f *rollbackFlags, value string) error {
-	write := func(by string) error {
-		patch := annotationPatch(map[string]string{
-			v1alpha1.RollbackRequestedAtAnnotation: value, v1alpha1.RollbackGatesAnnotation: gate.PassGates(g.Status.HeldBy),
-			v1alpha1.RollbackRequestedByAnnotation: by, v1alpha1.RollbackReasonAnnotation: f.reason,
-		}, "")
-		return c.Patch(ctx, g.DeepCopy(), client.RawPatch(types.MergePatchType, patch), patchOptions(requestOwner, f.dryRun)...)
-	}
-	err := write(kube.CurrentUser(ctx, c))
-	if kube.IsPolicyDenial(err) && strings.Contains(err.Error(), "may not say who") {
-		err = write("")
-	}
-	if kube.IsPolicyDenial(err) {
-		return errors.New("refused: " + kube.DenialMessage(err))
-	}
-	return err
 }
 
 // awaitRollback waits until the controller has moved the pin or refused the request, and prints the result.
