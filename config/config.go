@@ -5,7 +5,7 @@ import "embed"
 
 // Files has the manifests from which kubectl gate kinds derives others, by path below config.
 //
-//go:embed suspend-kinds/role.yaml suspend-kinds/role_binding.yaml lock/hold.yaml lock/delete.yaml policies/target_verb.yaml
+//go:embed suspend-kinds/role.yaml suspend-kinds/role_binding.yaml lock/hold.yaml lock/delete.yaml lock/overlay.yaml policies/target_verb.yaml
 var Files embed.FS
 
 // Definitions has the CRDs of all kinds that users write.

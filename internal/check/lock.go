@@ -19,20 +19,28 @@ func Lock(a Admission, defined bool, controllers []Controller) (findings []Findi
 	return append(findings, a.allNamespaces(controllers)...)
 }
 
-// allNamespaces finds problems with the GateLock of all namespaces. Each policy needs a binding for this GateLock, and another one for
-// the GateLocks of single namespaces.
+// twoBindings lists the policies that need a binding for the GateLocks of single namespaces, and another one for the GateLock of all
+// namespaces.
+var twoBindings = []policy{
+	{mutating, "gate-hold", "a new object that a Gate for many namespaces governs is not held from its creation"},
+	{validating, "gate-overlay-verb", "any user who may patch an object can add it to the targets of a GateException by a label"},
+}
+
+// allNamespaces finds problems with the bindings of the policies that use GateLocks.
 func (a Admission) allNamespaces(controllers []Controller) (findings []Finding) {
-	const kind, without = "MutatingAdmissionPolicyBinding", "a new object that a Gate for many namespaces governs is not held from its creation"
-	for _, name := range []string{"gate-hold", "gate-hold-all-namespaces"} {
-		i := slices.IndexFunc(a, func(u unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
-		if i < 0 {
-			findings = append(findings, Finding{Error, kind + " " + name, "it is missing: " + without, "kubectl apply --server-side -f lock.yaml"})
-			continue
-		}
-		namespace, found, _ := unstructured.NestedString(a[i].Object, "spec", "paramRef", "namespace")
-		for _, c := range controllers {
-			if found && c.Namespace != namespace {
-				findings = append(findings, Finding{Error, kind + " " + name, fmt.Sprintf("it refers to the GateLock of all namespaces in %q, but the controller has it in %q: %s", namespace, c.Namespace, without), "install lock.yaml with that namespace, see docs/reference/gatelocks.md#installing-the-lock"})
+	for _, p := range twoBindings {
+		kind := p.kind + "Binding"
+		for _, name := range []string{p.name, p.name + "-all-namespaces"} {
+			i := slices.IndexFunc(a, func(u unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
+			if i < 0 {
+				findings = append(findings, Finding{Error, kind + " " + name, "it is missing: " + p.without, "kubectl apply --server-side -f lock.yaml"})
+				continue
+			}
+			namespace, found, _ := unstructured.NestedString(a[i].Object, "spec", "paramRef", "namespace")
+			for _, c := range controllers {
+				if found && c.Namespace != namespace {
+					findings = append(findings, Finding{Error, kind + " " + name, fmt.Sprintf("it refers to the GateLock of all namespaces in %q, but the controller has it in %q: %s", namespace, c.Namespace, p.without), "install lock.yaml with that namespace, see docs/reference/gatelocks.md#installing-the-lock"})
+				}
 			}
 		}
 	}

@@ -62,6 +62,7 @@ var locking = []policy{
 	{validating, "gate-lock", "a held object can be resumed"},
 	{mutating, "gate-hold", "a new object is not held from its creation"},
 	{validating, "gate-delete", "an object can be deleted and created again while its Gate is closed"},
+	{validating, "gate-overlay-verb", "any user who may patch an object can add it to the targets of a GateException by a label"},
 }
 
 // Admission contains the policies of the cluster and their bindings.

@@ -75,7 +75,7 @@ func Lock(resources []Resource) ([]byte, error) {
 	slices.Sort(fields)
 	var all []object
 	for _, field := range fields {
-		objects, err := read("lock/hold.yaml", "lock/delete.yaml")
+		objects, err := read("lock/hold.yaml", "lock/delete.yaml", "lock/overlay.yaml")
 		if err != nil {
 			return nil, err
 		}

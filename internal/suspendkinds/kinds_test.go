@@ -89,7 +89,7 @@ func TestLockIsGeneratedForEachField(t *testing.T) {
 	hold, paused := got["MutatingAdmissionPolicy gate-hold-kinds-suspend"], got["MutatingAdmissionPolicy gate-hold-kinds-paused"]
 	for _, name := range []string{"suspend", "paused", "is-paused"} {
 		for _, kind := range []string{"MutatingAdmissionPolicy gate-hold-kinds-", "MutatingAdmissionPolicyBinding gate-hold-kinds-",
-			"ValidatingAdmissionPolicy gate-delete-kinds-", "ValidatingAdmissionPolicyBinding gate-delete-kinds-"} {
+			"ValidatingAdmissionPolicy gate-delete-kinds-", "ValidatingAdmissionPolicyBinding gate-delete-kinds-", "ValidatingAdmissionPolicy gate-overlay-verb-kinds-"} {
 			if got[kind+name] == "" {
 				t.Errorf("there is no %s%s: %q", kind, name, names(got))
 			}
@@ -122,7 +122,7 @@ func TestLockIsGeneratedForEachField(t *testing.T) {
 func TestLockIsComplete(t *testing.T) {
 	text, err := suspendkinds.Lock(resources(t, "batch/CronJob"))
 	got, want := manifests(t, text, err), 0
-	for _, file := range []string{"hold.yaml", "delete.yaml"} {
+	for _, file := range []string{"hold.yaml", "delete.yaml", "overlay.yaml"} {
 		raw, err := config.Files.ReadFile("lock/" + file)
 		if err != nil {
 			t.Fatal(err)

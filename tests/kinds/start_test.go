@@ -37,7 +37,7 @@ func TestCommandPrintsNeededObjects(t *testing.T) {
 		has, not  string
 		complaint string
 	}{
-		"for the installed components": {[]string{"batch/CronJob"}, "gating-controller-kinds gate-hold-kinds-suspend gate-delete-kinds-suspend gate-target-verb-kinds", "cronjobs/status", ""},
+		"for the installed components": {[]string{"batch/CronJob"}, "gating-controller-kinds gate-hold-kinds-suspend gate-delete-kinds-suspend gate-overlay-verb-kinds-suspend gate-target-verb-kinds", "cronjobs/status", ""},
 		"only the role":                {[]string{"batch/CronJob", "--with=role"}, "gating-controller-kinds", "gate-hold", ""},
 		"without a cluster":            {[]string{"example.org/Gizmo", "--offline"}, "gizmos/status", "gate-hold", ""},
 		"a kind that is not installed": {[]string{"example.org/Nothing"}, "", "", "error: this cluster has no kind Nothing of example.org: install it first, or use --offline\n"},

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	lockv1alpha1 "github.com/fluxcd/gating-controller/api/lock/v1alpha1"
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/target"
 	"github.com/fluxcd/gating-controller/tests/harness"
@@ -132,6 +133,34 @@ func TestUnusualObjectsAreAccepted(t *testing.T) {
 			if w.read(obj); harness.Suspended(obj) != (object == "app") {
 				t.Errorf("%s of %s: suspended %t", name, object, harness.Suspended(obj))
 			}
+		}
+	}
+}
+
+// A manifest with an empty map removes the last label or annotation. The API server then passes null to the policies.
+func TestLastLabelOrAnnotationCanBeRemoved(t *testing.T) {
+	w := newWorld(t)
+	spec := w.locked()
+	spec.Labels = map[string]lockv1alpha1.LabelLocks{"Kustomization/team=a": {{MatchLabels: map[string]string{"team": "a"}, Gates: []string{w.gate("production")}}}}
+	spec.Overlays = map[string][]lockv1alpha1.OverlayLock{"Kustomization": {hotfix(w.gate("production"))}}
+	for object, locked := range map[string]bool{"app": true, "other": false} {
+		for name, empty := range map[string]map[string]string{"no map": nil, "an empty map": {}} {
+			t.Run(name+" of "+object, func(t *testing.T) {
+				w := &world{World: w.On(t), controller: w.controller}
+				w.lock(w.unlocked())
+				obj := labelled(w.inGit(object), "team=a")
+				obj.SetAnnotations(map[string]string{"a": "b"})
+				w.apply(obj)
+				w.lock(spec)
+				config := w.inGit(object)
+				config.SetLabels(empty)
+				config.SetAnnotations(empty)
+				w.apply(config)
+				if w.read(obj); harness.Suspended(obj) != locked || len(obj.GetLabels()) > 0 {
+					t.Errorf("suspended %t, labels %v", harness.Suspended(obj), obj.GetLabels())
+				}
+				w.remove(obj)
+			})
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestPoliciesCoverAllKindsWithSuspend(t *testing.T) {
 		want = append(want, plural.Group+"/"+plural.Resource)
 	}
 	slices.Sort(want)
-	for _, file := range []string{"hold.yaml", "delete.yaml"} {
+	for _, file := range []string{"hold.yaml", "delete.yaml", "overlay.yaml"} {
 		content, err := os.ReadFile(filepath.Join(harness.Root(), "config", "lock", file))
 		if err != nil {
 			t.Fatal(err)
