@@ -59,9 +59,13 @@ func (l *Ledger) begin(r v1alpha1.AcceptedRequest, at time.Time) error {
 	return nil
 }
 
-// beginClose puts a close request for the whole Gate in force. It ends the open request.
+// beginClose puts a close request for the whole Gate in force. It ends the open request, unless that is later than a close request that is
+// over.
 func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	if l.open != nil {
+		if l.isOver(&r, l.open, at) {
+			return
+		}
 		l.ends([]*inForce{l.open}, &r)
 	}
 	l.open = nil
@@ -81,16 +85,20 @@ func (l *Ledger) beginClose(r v1alpha1.AcceptedRequest, at time.Time) {
 	l.merge(r.Source)
 }
 
-// endsOpen returns whether a close request still matters although it had ended before the controller read it. It does if it has ended an
-// open request in force, or would have refused that request while it was planned.
-func (l *Ledger) endsOpen(r *Request, end, now time.Time) bool {
+// endsOpen returns whether a close request still matters although it had ended before the controller read it: it has ended an open request
+// in force.
+func (l *Ledger) endsOpen(r *v1alpha1.AcceptedRequest, now time.Time) bool {
 	return r.Action == v1alpha1.RequestClose && slices.ContainsFunc(l.current(), func(open *inForce) bool {
-		if open.Action != v1alpha1.RequestOpen || !concerns(r.Targets, open.Targets) || !open.lasts(now.Add(-MaxSkew)) {
-			return false
-		}
-		closed := r.At.Add(slack(r.source, open.Source))
-		return !open.RequestedAt.After(closed) || !open.AcceptedAt.After(closed) && open.RequestedAt.Time.Before(end)
+		return open.Action == v1alpha1.RequestOpen && concerns(r.Targets, open.Targets) && open.lasts(now.Add(-MaxSkew)) && !l.isOver(r, open, now)
 	})
+}
+
+// isOver returns whether a close request had ended before the controller read it, and an open request in force is later. It is not if the
+// close request would have refused the open request while it was planned.
+func (l *Ledger) isOver(r *v1alpha1.AcceptedRequest, open *inForce, now time.Time) bool {
+	end, closed := l.requestEnd(r), r.RequestedAt.Add(slack(r.Source, open.Source))
+	refused := !open.AcceptedAt.After(closed) && open.RequestedAt.Time.Before(end)
+	return !Withdraws(r.Window) && !end.IsZero() && !now.Add(-MaxSkew).Before(end) && open.RequestedAt.After(closed) && !refused
 }
 
 // refuses returns an error if a close request that is in force at an instant refuses an open request. One with targets does not refuse an

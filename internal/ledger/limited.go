@@ -86,6 +86,7 @@ func (l *Ledger) takeOver(r *v1alpha1.AcceptedRequest, at time.Time) {
 		switch {
 		case !s.lasts(at) || !concerns(r.Targets, s.Targets):
 		case s.Action == v1alpha1.RequestClose && (!opposite || mayEnd(r, &s.AcceptedRequest) != nil):
+		case opposite && r.Action == v1alpha1.RequestClose && l.isOver(r, s, at):
 		case !opposite && (len(r.Targets) == 0 || Withdraws(r.Window)):
 		case includes(r.Targets, s.Targets):
 			l.ends([]*inForce{s}, r)

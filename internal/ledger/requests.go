@@ -252,7 +252,7 @@ func (l *Ledger) accept(handled *v1alpha1.HandledRequest, r *Request, accepted v
 		oldest = now.Add(-MaxSkew) // it may still be in force by the clock of another replica
 	}
 	// A close request that has ended may have ended an open request before the controller read either.
-	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(r, end, now) {
+	if !end.IsZero() && !oldest.Before(end) && !l.endsOpen(&accepted, now) {
 		return fmt.Errorf(msgOver, format.Time(end))
 	}
 	if err := l.beginOrWait(accepted, now); err != nil {
