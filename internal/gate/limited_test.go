@@ -56,7 +56,7 @@ func TestLimitedRequests(t *testing.T) {
 		"an approval after a close":       `closed; approvals 1; 12:00 alice opens /4h; 12:01 bob closes /4h only a; 12:05 cleo approves; 12:06 targets a closed; 12:06 targets b opened`,
 		"a late close, a later open":      `closed; 11:55 alice opens /8h only a; 12:03 cleo opens /4h only b; 12:05 bob closes 12:00/1m only a b; 12:06 targets a closed; 12:06 targets b opened`,
 		"a late close, an opened Gate":    `closed; 11:55 alice opens /8h only a; 12:03 cleo opens /4h; 12:05 bob closes 12:00/1m; 12:06 is opened by cleo until 16:03; 16:04 targets a closed`,
-		"a late withdrawal":               `closed; 11:55 alice opens /8h only a; 12:03 cleo opens /4h only b; 12:05 bob closes 12:02/0s; 12:06 targets a,b closed`,
+		"a late withdrawal":               `closed; 11:55 alice opens /8h only a; 12:04 cleo opens /4h only b; 12:05 bob closes 12:02/0s; 12:06 targets a,b closed`,
 		"one user with many requests": `closed; approvals 1; 12:00 alice opens /4h only a; 12:01 alice opens /4h only b; 12:02 alice opens /4h only c; 12:03 alice opens /4h only d
 			12:04 alice opens /4h only e; 12:05 alice opens /4h only f; 12:06 alice opens /4h only g; 12:07 alice opens /4h only h; 12:08 bob opens /1h`,
 		"an invalid spec opens nothing": `opened; 12:00 alice closes /4h only a; 12:01 targets a closed; invalid; 12:10 bob opens /1h only a b; 12:11 targets b opened`,

@@ -117,9 +117,9 @@ func (r Request) String() string {
 	return text
 }
 
-// Is returns whether r and other are the same request: they have the same action, requester and time.
+// Is returns whether r and other are the same request: they have the same action, requester, time and targets.
 func (r Request) Is(other *Request) bool {
-	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At)
+	return other != nil && r.Action == other.Action && r.By == other.By && r.At.Equal(other.At) && slices.Equal(r.Targets, other.Targets)
 }
 
 // requestAnnotation holds the names of the annotations for an action.

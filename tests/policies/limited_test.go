@@ -25,7 +25,7 @@ func TestRequestsWithTargetsAreBounded(t *testing.T) {
 	full := "user alice must wait or withdraw a request: gate " + w.Namespace + "/production has 12 requests with targets, which is the maximum"
 	w.refused(alice, full, request(openAt, "/1h,only=Kustomization/more"))
 	w.refused(alice, full, request(closeAt, ",only=Kustomization/more"))
-	w.allowed(alice, request(closeAt, "/0s,only=Kustomization/app-0"))
+	w.allowed(alice, request(closeAt, "/0h0m,only=Kustomization/app-0"))
 	w.decided(g, metav1.ConditionFalse)
 	w.allowed(alice, request(openAt, "/1h,only=Kustomization/more"))
 	w.decided(g, metav1.ConditionFalse)
