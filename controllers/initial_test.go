@@ -117,3 +117,26 @@ func TestInitialReconciliationDoesNotResumeOthers(t *testing.T) {
 		t.Errorf("got events %q", events)
 	}
 }
+
+// The first promotion of a new GatedSource needs no open Gate. The next revision waits.
+func TestInitialPromotion(t *testing.T) {
+	f := follow(t, v1alpha1.GatedSourceSpec{})
+	g := f.ClosedGate("nights", allGatedSources)
+	f.Edit(g, func() { g.Spec.InitialReconciliation = v1alpha1.InitialAllow })
+	f.In(f.g.CreationTimestamp.Add(time.Minute).Sub(start))
+	f.looks(g)
+	f.looks(g)
+	f.isAt("a", "Approved True UpToDate")
+	if p := f.g.Status.Promotions; len(p) != 1 || p[0].Reason != v1alpha1.InitialReconciliationReason || f.initials() != 1 {
+		t.Errorf("promotions %+v, %v counted", p, f.initials())
+	}
+	if events := f.Events.Take("GatedSource/apps "); len(events) != 1 || !strings.Contains(events[0], "(InitialReconciliation)") {
+		t.Errorf("got events %q", events)
+	}
+	f.push("b")
+	f.looks(g)
+	f.isAt("a", "Approved False GateClosed")
+	if f.initials() != 1 {
+		t.Errorf("%v counted", f.initials())
+	}
+}

@@ -133,7 +133,7 @@ type Pin struct {
 	Spec runtime.RawExtension `json:"spec"`
 
 	// reason is the reason of the promotion: GateOpened, RevisionApproved,
-	// PinnedInSpec, RolledBack or Adopted.
+	// PinnedInSpec, RolledBack, InitialReconciliation or Adopted.
 	Reason string `json:"reason"`
 
 	// at is the time when the controller decided to pin the revision.
@@ -169,7 +169,7 @@ type Promotion struct {
 	At metav1.Time `json:"at"`
 
 	// reason is the reason of the promotion: GateOpened, RevisionApproved,
-	// PinnedInSpec, RolledBack or Adopted.
+	// PinnedInSpec, RolledBack, InitialReconciliation or Adopted.
 	Reason string `json:"reason"`
 
 	// digest is the digest of the spec of the followed source, without its ref.

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ledger"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // Metrics contains the metrics of Gates.
@@ -73,6 +74,15 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed,
 		m.emergencies, m.initial, m.passes)
 	return m
+}
+
+// CountInitial counts a target for those of its Gates in this process that do not hold it before its first success.
+func (m *Metrics) CountInitial(gates []verdict.Gate) {
+	for _, g := range gates {
+		if g.IsInitial() && g.IsOurs() {
+			m.initial.WithLabelValues(g.Object.Name, g.Object.Namespace).Inc()
+		}
+	}
 }
 
 // RecordWaiting sets the metrics of a GatedSource. A zero status deletes them.

@@ -110,11 +110,7 @@ func (n *Recorder) Initial(r *verdict.Ruling) {
 	if len(r.Verdict.Initial) == 0 || r.Step.Outcome != verdict.Exempt || was != nil && was.Reason == v1alpha1.InitialReconciliationReason {
 		return
 	}
-	for _, g := range r.Verdict.Initial {
-		if g.IsOurs() {
-			n.Metrics.initial.WithLabelValues(g.Object.Name, g.Object.Namespace).Inc()
-		}
-	}
+	n.Metrics.CountInitial(r.Verdict.Initial)
 	n.about(r.Verdict.Initial, r.Now).Emit(n, r.Object, New(Normal, v1alpha1.InitialReconciliationReason, r.Verdict.InitialMessage()))
 }
 

@@ -43,6 +43,9 @@ func (r *Reconciler) notify(s *promotionState) {
 		if done.RequestedBy != "" {
 			by = []string{msgRequestedBy + done.RequestedBy, because(done.Message)}
 		}
+		if done.Reason == v1alpha1.InitialReconciliationReason {
+			r.GateMetrics.CountInitial(s.gates)
+		}
 		emit(events.Normal, v1alpha1.RevisionPromotedReason, done.Revision, msgPromoted, done.Revision, cmp.Or(done.From, "nothing"), done.Reason, strings.Join(by, ""))
 	}
 	if refused := s.step.Refused; refused != nil {

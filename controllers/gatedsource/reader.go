@@ -77,6 +77,9 @@ func combined(gates []verdict.Gate, now time.Time) promotion.Gates {
 	reason, message := verdict.Refusal(v.Holders)
 	switch {
 	case !slices.ContainsFunc(gates, func(g verdict.Gate) bool { return !g.LetsActivate() }):
+		if len(v.Initial) > 0 {
+			return promotion.Gates{Open: true, Reason: v1alpha1.InitialReconciliationReason, Message: v.InitialMessage()}
+		}
 		return promotion.Gates{Open: true, Reason: v1alpha1.GateOpenedReason, Message: v.Released()}
 	case len(v.Holders) == 0:
 		return promotion.Gates{}

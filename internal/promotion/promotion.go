@@ -285,7 +285,7 @@ func (d *decision) selectRevision() (revision, reason string) {
 	case s.Latest.Skipped:
 		return "", ""
 	}
-	return s.Latest.Revision, v1alpha1.GateOpenedReason
+	return s.Latest.Revision, d.Gates.Reason
 }
 
 // knownRevision returns a revision in the form in which it was observed or promoted, empty if it never was. The first revision need not be
