@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
@@ -174,6 +175,13 @@ func reducedPolicies(w *harness.World) {
 	if w.Read(g); g.LatestRequest() == nil || g.LatestRequest().RequestedBy != "" {
 		w.Errorf("the request is %+v", g.LatestRequest())
 	}
+	w.Create(&v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: "apps"}, Spec: v1alpha1.GatedSourceSpec{
+		SourceRef: v1alpha1.PinnableReference{Kind: "GitRepository", Name: "apps"},
+	}})
+	_, err = w.Kubectl(w.Context(), "-n", w.Namespace, "create", "rolebinding", "opener-sources", "--clusterrole=gated-source-editor", "--user=opener")
+	w.Must(err)
+	refused("opener", "user opener may not say who rolls back gated source "+w.Namespace+"/apps", "annotate", "gatedsource", "apps", v1alpha1.RollbackRequestedByAnnotation+"=alice")
+	refused("opener", "user opener may not roll back", "annotate", "gatedsource", "apps", v1alpha1.RollbackRequestedAtAnnotation+"="+now())
 	reducedPass(w)
 	keepsUnhandledClose(w, refused)
 }
