@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,41 @@ func TestHoldAndReleaseRestoreObject(t *testing.T) {
 		"apply Kustomization/apps", "patch-status Kustomization/apps", "apply Kustomization/apps", "patch-status Kustomization/apps",
 	})
 	equal(t, w.Writes.Whole, []string(nil))
+}
+
+// The web UI of Flux Operator shows what suspended an object in this annotation. Users and other programs write it, too.
+func TestHoldIsVisibleInFluxOperator(t *testing.T) {
+	const by = "fluxcd.controlplane.io/suspendedBy"
+	w := newWorld(t)
+	app, other, full := w.NewKustomization("apps", nil), w.NewKustomization("other", nil), w.NewKustomization("full", nil)
+	w.Annotate(other, by, "jane@example.com")
+	w.Annotate(full, "big", strings.Repeat("x", 256<<10-100))
+	g := w.ClosedGate("production", named("apps"), named("other"), named("full"))
+	w.Reconcile(g)
+	w.ExpectHeld(full, g)
+	shows := func(obj *target.Object, want string) {
+		t.Helper()
+		if got := w.Reload(obj).GetAnnotations()[by]; got != want {
+			t.Errorf("%s: got %q, want %q", obj.GetName(), got, want)
+		}
+	}
+	shows(app, "gate "+key(g))
+	shows(other, "jane@example.com")
+	shows(full, "")
+	second := w.ClosedGate("freeze", named("apps"))
+	w.Reconcile(second)
+	shows(app, "gates "+key(second)+", "+key(g))
+	w.Annotate(app, by, "joe@example.com")
+	w.Open(second, start)
+	w.Reconcile(second)
+	shows(app, "joe@example.com")
+	w.Open(g, start)
+	w.Reconcile(g)
+	if w.Suspension(app).Suspend != nil {
+		t.Error("apps is suspended")
+	}
+	shows(app, "joe@example.com")
+	shows(other, "jane@example.com")
 }
 
 // notRead is a cache whose objects are being read.

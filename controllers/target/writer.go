@@ -45,6 +45,13 @@ func (w *writer) apply(ctx context.Context, obj *target.Object, h holdConfig) (*
 	if len(h.names) > 0 {
 		annotations[v1alpha1.HeldByAnnotation] = target.FormatHeldBy(h.names)
 	}
+	if h.lever != nil {
+		all := maps.Clone(annotations)
+		maps.Copy(all, target.SuspendedBy(obj, verdict.Us, h.names))
+		if verdict.Fits(obj, all) {
+			annotations = all
+		}
+	}
 	if len(annotations) > 0 {
 		config.SetAnnotations(annotations)
 	}

@@ -127,7 +127,7 @@ func Trim(obj *unstructured.Unstructured, us Identity) {
 	if t, ok := a.(trimmer); ok {
 		t.trim(obj)
 	}
-	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.passPath())...); len(entries) > 0 {
+	if entries := reduce(managedFields(obj), append(a.levers(), us.heldByPath(), us.passPath(), suspendedByPath)...); len(entries) > 0 {
 		_ = unstructured.SetNestedField(obj.Object, entries, managedFieldsPath...) // the entries are from this path
 	} else {
 		unstructured.RemoveNestedField(obj.Object, managedFieldsPath...)

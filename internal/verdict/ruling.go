@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -81,17 +82,26 @@ func fitting(obj *target.Object, o Observed, step Step, plan target.Plan) Step {
 
 // fits returns whether the names and the record of a pass fit into the annotations of a target.
 func fits(obj *target.Object, names []string, pass Pass) bool {
+	ours := map[string]string{}
+	maps.Copy(ours, pass.annotations())
+	if len(names) > 0 {
+		ours[v1alpha1.HeldByAnnotation] = target.FormatHeldBy(names)
+	}
+	return Fits(obj, ours)
+}
+
+// Fits returns whether a target has space for our annotations, instead of those that it has.
+func Fits(obj *target.Object, ours map[string]string) bool {
+	before := []string{v1alpha1.HeldByAnnotation, v1alpha1.PassAnnotation}
+	before = slices.AppendSeq(before, maps.Keys(target.SuspendedBy(obj, Us, []string{""})))
 	size := 0
-	for name, value := range pass.annotations() {
+	for name, value := range ours {
 		size += len(name) + len(value)
 	}
 	for name, value := range obj.GetAnnotations() {
-		if name != v1alpha1.HeldByAnnotation && name != v1alpha1.PassAnnotation {
+		if !slices.Contains(before, name) {
 			size += len(name) + len(value)
 		}
-	}
-	if len(names) > 0 {
-		size += len(v1alpha1.HeldByAnnotation) + len(target.FormatHeldBy(names))
 	}
 	return size <= maxAnnotations
 }
