@@ -26,7 +26,7 @@ const (
 )
 
 // noAddOns are the folders of config that are not add-ons. reducedPolicies is one of them, because it replaces policies.
-var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", reducedPolicies, "rbac", "samples"}
+var noAddOns = []string{"chart", "crd", "default", "flux-alerts", "k9s", "manager", reducedPolicies, "rbac", "samples"}
 
 // reducedPolicies is the folder with policies for clusters that do not support config/policies.
 const reducedPolicies = "policies-1.30"

@@ -22,7 +22,7 @@ var addOns = map[string]bool{
 }
 
 // noAddOns are the other folders of config. policies-1.30 replaces policies.
-var noAddOns = []string{"chart", "crd", "default", "k9s", "manager", "policies-1.30", "rbac", "samples"}
+var noAddOns = []string{"chart", "crd", "default", "flux-alerts", "k9s", "manager", "policies-1.30", "rbac", "samples"}
 
 func TestConfigFoldersAreClassified(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(harness.Root(), "config"))

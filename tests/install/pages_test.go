@@ -105,7 +105,7 @@ func TestKustomizationsOfAllPagesCompose(t *testing.T) {
 func TestNotificationsPage(t *testing.T) {
 	const path = "docs/guides/notifications.md"
 	blocks := blocksFor(t, path)
-	if len(blocks) != 2 {
+	if len(blocks) != 3 { // TestFluxAlertsAcceptGates has the last one
 		t.Fatalf("%d blocks for kustomize", len(blocks))
 	}
 	const controller, shard = "Deployment gating-system/gating-controller", "Deployment gating-system/gating-controller-shard1"
