@@ -351,8 +351,40 @@ func TestOverlayMetricFollowsStatus(t *testing.T) {
 	equal(t, overlayMetric(t, registry), map[string]float64{})
 }
 
+func TestEndlessRequestMetricHasOldestRequest(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := MustMakeMetrics(registry)
+	g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "production"}}
+	request := func(action v1alpha1.RequestAction, at int64, change func(*v1alpha1.AcceptedRequest)) v1alpha1.AcceptedRequest {
+		r := v1alpha1.AcceptedRequest{Action: action, State: v1alpha1.RequestInForce, RequestedAt: metav1.NewMicroTime(time.Unix(at, 0))}
+		change(&r)
+		return r
+	}
+	later := metav1.NewMicroTime(time.Unix(100, 0))
+	g.Status.Requests = []v1alpha1.AcceptedRequest{
+		request("close", 1, func(r *v1alpha1.AcceptedRequest) { r.Until = &later }),
+		request("close", 2, func(r *v1alpha1.AcceptedRequest) { r.EndedAt = &later }),
+		request("close", 3, func(r *v1alpha1.AcceptedRequest) { r.State = v1alpha1.RequestPlanned }),
+		request("close", 6, func(*v1alpha1.AcceptedRequest) {}),
+		request("close", 5, func(*v1alpha1.AcceptedRequest) {}),
+		request("open", 4, func(*v1alpha1.AcceptedRequest) {}),
+	}
+	const name, label = "gating_gate_endless_request_timestamp_seconds", "action"
+	m.Record(g)
+	equal(t, gauges(t, registry, name, label), map[string]float64{"close": 5, "open": 4})
+	g.Status.Requests = g.Status.Requests[:3]
+	m.Record(g)
+	equal(t, gauges(t, registry, name, label), map[string]float64{})
+}
+
 // overlayMetric returns the values of the metric of overlays by state.
 func overlayMetric(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	return gauges(t, registry, "gating_gate_overlays", "state")
+}
+
+// gauges returns the values of a metric by one of its labels.
+func gauges(t *testing.T, registry *prometheus.Registry, name, key string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
 	if err != nil {
@@ -362,7 +394,7 @@ func overlayMetric(t *testing.T, registry *prometheus.Registry) map[string]float
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if family.GetName() == "gating_gate_overlays" && label.GetName() == "state" {
+				if family.GetName() == name && label.GetName() == key {
 					values[label.GetValue()] = metric.GetGauge().GetValue()
 				}
 			}

@@ -21,6 +21,8 @@ type Metrics struct {
 	opened, next, targets *prometheus.GaugeVec
 	// overlays is absent for a state that no overlay has.
 	overlays *prometheus.GaugeVec
+	// endless is absent for an action without a request that has no end.
+	endless *prometheus.GaugeVec
 	// Empty and own report diagnostics. They are absent if there are no diagnostics.
 	Empty, own *prometheus.GaugeVec
 	// stopped is 1 for a release in waves that has stopped, absent otherwise. wave is the number of the current wave, absent if no release in
@@ -53,6 +55,7 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		next:     gauge("gating_gate_next_transition_timestamp_seconds", "Unix time of the next scheduled transition of a gate; absent if none is scheduled.", labels...),
 		targets:  gauge("gating_gate_targets", "Number of targets of a gate by result: total, held, would_hold, suspended_by_others, exempt, pending, failed.", append(labels, "result")...),
 		overlays: gauge("gating_gate_overlays", "Number of exceptions and requests that keep some targets of a gate in a state, by state: opened, closed; absent if there are none.", append(labels, "state")...),
+		endless:  gauge("gating_gate_endless_request_timestamp_seconds", "Unix time of the oldest request in force that has no end, by action: open, close; absent if there is none.", append(labels, "action")...),
 		Empty:    gauge("gating_gate_empty_references", "Number of entries of spec.targets of a gate that have matched nothing for a minute; absent if there are none.", labels...),
 		own:      gauge("gating_gate_holds_own_source", "1 if a gate holds the object that applies it from Git; absent otherwise.", labels...),
 		stopped:  gauge("gating_gate_release_stopped", "1 if the release of a gate in waves has stopped, because a target has failed or the waves are invalid; absent otherwise.", labels...),
@@ -71,7 +74,7 @@ func MustMakeMetrics(registry prometheus.Registerer) *Metrics {
 		initial:     counter("gating_initial_reconciliations_total", "Number of new targets that a closed gate did not hold before their first success.", labels...),
 		passes:      counter("gating_passes_total", "Number of passes by outcome: Succeeded, Failed, TimedOut, Closed, Opened, Suspended, Interrupted, Refused.", "outcome"),
 	}
-	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed,
+	registry.MustRegister(m.opened, m.next, m.targets, m.overlays, m.endless, m.Empty, m.own, m.stopped, m.wave, m.newer, m.since, m.lag, m.Skew, m.deferred, m.bypassed,
 		m.emergencies, m.initial, m.passes)
 	return m
 }
@@ -98,7 +101,7 @@ func (m *Metrics) RecordWaiting(key types.NamespacedName, s v1alpha1.GatedSource
 // Delete deletes the metrics of a Gate.
 func (m *Metrics) Delete(key types.NamespacedName) {
 	labels := prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
-	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.overlays, m.Empty, m.own, m.stopped, m.wave} {
+	for _, vec := range []*prometheus.GaugeVec{m.opened, m.next, m.targets, m.overlays, m.endless, m.Empty, m.own, m.stopped, m.wave} {
 		vec.DeletePartialMatch(labels)
 	}
 	m.emergencies.DeletePartialMatch(labels)
@@ -148,6 +151,12 @@ func (m *Metrics) Record(g *v1alpha1.Gate) {
 		}
 		if m.overlays.DeleteLabelValues(key.Name, key.Namespace, string(state)); n > 0 {
 			m.overlays.WithLabelValues(key.Name, key.Namespace, string(state)).Set(float64(n))
+		}
+	}
+	for _, action := range []v1alpha1.RequestAction{v1alpha1.RequestOpen, v1alpha1.RequestClose} {
+		m.endless.DeleteLabelValues(key.Name, key.Namespace, string(action))
+		if at := ledger.OldestEndless(g, action); !at.IsZero() {
+			m.endless.WithLabelValues(key.Name, key.Namespace, string(action)).Set(float64(at.Unix()))
 		}
 	}
 	if counts := g.Status.Targets; counts != nil {

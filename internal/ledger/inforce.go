@@ -218,3 +218,13 @@ func (l *Ledger) Periods(now time.Time) (opened, closed []schedule.Period) {
 	}
 	return opened, closed
 }
+
+// OldestEndless returns the time of the oldest request in force that lasts until another request ends it, zero if there is none.
+func OldestEndless(g *v1alpha1.Gate, action v1alpha1.RequestAction) (at time.Time) {
+	for _, r := range g.Status.Requests {
+		if r.Action == action && r.State == v1alpha1.RequestInForce && r.Until == nil && r.EndedAt == nil {
+			at = schedule.Earlier(at, r.RequestedAt.Time)
+		}
+	}
+	return at
+}
