@@ -167,6 +167,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /what-if", h.page("whatif", h.emptyWhatIf))
 	mux.HandleFunc("POST /what-if", h.page("whatif", h.whatIf))
 	mux.HandleFunc("GET /changes", h.live.serve)
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/gates/{name}", h.state)
 	if o.Anonymous != nil {
 		mux.HandleFunc("GET /badge/{namespace}/{file}", h.badge)
 	}

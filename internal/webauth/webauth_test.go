@@ -61,6 +61,11 @@ func TestUsersSeeWhatTheyMayRead(t *testing.T) {
 		{"/gate/shop/g-shop", "", 401, []string{"the request has no token", "!shop<"}},
 		{"/", "nobody's", 401, []string{"rejects your token"}},
 		{"/badge/shop/g-shop.svg", "token-of-ada", 404, []string{"there is no such page"}},
+		{"/api/v1/namespaces/bank/gates/g-bank", "token-of-ada", 200, []string{`"name":"g-bank","state":"`}},
+		{"/api/v1/namespaces/bank/gates/none", "token-of-ada", 404, []string{"there is no gate"}},
+		{"/api/v1/namespaces/shop/gates/g-shop", "token-of-ben", 200, []string{`"name":"g-shop","state":"`}},
+		{"/api/v1/namespaces/bank/gates/g-bank", "token-of-ben", 403, []string{"if there is one", "!state"}},
+		{"/api/v1/namespaces/bank/gates/g-bank", "", 401, []string{"the request has no token"}},
 		{"/changes", "", 401, nil},
 		{"/changes", "nobody's", 401, nil},
 	} {
@@ -79,7 +84,7 @@ func TestUsersSeeWhatTheyMayRead(t *testing.T) {
 // The 403 for an existing object is the same as that for a missing one, except for the name.
 func TestExistenceIsNotRevealed(t *testing.T) {
 	p := newPages(t, nil, shopAndBank()...)
-	for _, path := range []string{"/gate/bank/%s", "/gate/bank/%s/month", "/target/Kustomization/bank/%s"} {
+	for _, path := range []string{"/gate/bank/%s", "/gate/bank/%s/month", "/api/v1/namespaces/bank/gates/%s", "/target/Kustomization/bank/%s"} {
 		for _, pair := range [][2]string{{"g-bank", "g-none"}, {"k-bank", "k-none"}} {
 			code1, there := p.get(fmt.Sprintf(path, pair[0]), "token-of-ben")
 			code2, not := p.get(fmt.Sprintf(path, pair[1]), "token-of-ben")
