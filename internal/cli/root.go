@@ -126,7 +126,7 @@ var groups = []struct {
 	commands []func(*kube.Factory) *cobra.Command
 }{
 	{"See", []func(*kube.Factory) *cobra.Command{
-		see.NewListCommand, see.NewStatusCommand, see.NewWhyCommand, see.NewPendingCommand, see.NewHistoryCommand, see.NewUICommand,
+		see.NewListCommand, see.NewStatusCommand, see.NewWhyCommand, see.NewPendingCommand, see.NewHistoryCommand, see.NewWaitCommand, see.NewUICommand,
 	}},
 	{"Open and close", []func(*kube.Factory) *cobra.Command{
 		act.NewOpenCommand, act.NewCloseCommand, act.NewResetCommand, act.NewFreezeCommand, act.NewThawCommand,

@@ -47,15 +47,15 @@ func IsSettled(g *v1alpha1.Gate) bool {
 	return g.Status.Targets != nil && g.Status.Targets.Pending == 0 && g.Generation == g.Status.ObservedGeneration && !busy && !paced
 }
 
-// unknownState is the state of a Gate that the controller has not evaluated.
-const unknownState = "unknown"
+// UnknownState is the state of a Gate that the controller has not evaluated.
+const UnknownState = "unknown"
 
 // State returns the state of a Gate from its status.
 func State(g *v1alpha1.Gate) string {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
 	case opened == nil:
-		return unknownState
+		return UnknownState
 	case opened.Status == metav1.ConditionTrue:
 		return string(v1alpha1.StateOpened)
 	}
