@@ -211,6 +211,7 @@ func TestUnsupportedAddOnIsError(t *testing.T) {
 
 // An empty value or a tag without quotes has a reasonable meaning.
 func TestChartAcceptsCommonValues(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0123", 16)
 	_, c := charted(t)
 	for name, tc := range map[string]struct {
 		values map[string]any
@@ -219,7 +220,7 @@ func TestChartAcceptsCommonValues(t *testing.T) {
 		"nothing set": {map[string]any{"extraArgs": nil, "image": nil, "availability": nil, "resources": nil}, "fluxcd/gating-controller:v1.2.3"},
 		"a number":    {map[string]any{"image": map[string]any{"tag": 9}}, "fluxcd/gating-controller:9"},
 		"a port":      {map[string]any{"image": map[string]any{"repository": "localhost:5000/a"}}, "localhost:5000/a:v1.2.3"},
-		"a digest":    {map[string]any{"image": map[string]any{"digest": "sha256:0123"}}, "fluxcd/gating-controller:v1.2.3@sha256:0123"},
+		"a digest":    {map[string]any{"image": map[string]any{"digest": digest}}, "fluxcd/gating-controller:v1.2.3@" + digest},
 	} {
 		_, _, controller := partsOf(rendered(t, c, "gating-system", tc.values)["Deployment gating-system/gating-controller"])
 		if controller["image"] != tc.image {
@@ -239,6 +240,63 @@ func TestChartChecksKubernetesVersionOfAddOn(t *testing.T) {
 		}
 		if _, err = engine.Render(c, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A typing error in the values is an error of Helm, and not an add-on that is missing.
+func TestChartRefusesUnknownValues(t *testing.T) {
+	_, c := charted(t)
+	for name, values := range map[string]map[string]any{
+		"an unknown value":    {"polices": map[string]any{"enabled": true}},
+		"an unknown field":    {"ui": map[string]any{"enable": true}},
+		"a value for a map":   {"policies": true},
+		"a text for a truth":  {"lock": map[string]any{"enabled": "yes"}},
+		"a tag for a digest":  {"image": map[string]any{"digest": "v1.2.3"}},
+		"one text of flags":   {"extraArgs": "--concurrent=8"},
+		"a flag without dash": {"extraArgs": []any{"concurrent=8"}},
+	} {
+		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "gating"}, nil); err == nil || !strings.Contains(err.Error(), "values don't meet the specifications of the schema") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	schema := map[string]any{}
+	if err := yaml.Unmarshal(c.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	known, _ := schema["properties"].(map[string]any)
+	for value := range c.Values {
+		if delete(known, value); known[value] != nil {
+			t.Errorf("the schema lacks %s", value)
+		}
+	}
+	if len(known) != 1 || known["global"] == nil {
+		t.Errorf("the schema has more than values.yaml: %v", slices.Collect(maps.Keys(known)))
+	}
+}
+
+// Artifact Hub reads annotations of the chart.
+func TestChartDescribesItsDefinitions(t *testing.T) {
+	_, c := charted(t)
+	var listed []struct{ Kind, Version, Name string }
+	if err := yaml.UnmarshalStrict([]byte(c.Metadata.Annotations["artifacthub.io/crds"]), &[]map[string]string{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(c.Metadata.Annotations["artifacthub.io/crds"]), &listed); err != nil {
+		t.Fatal(err)
+	}
+	defined := rendered(t, c, "gating-system", nil)
+	for _, l := range listed {
+		spec, _ := defined["CustomResourceDefinition /"+l.Name]["spec"].(map[string]any)
+		names, _ := spec["names"].(map[string]any)
+		if versions, _ := spec["versions"].([]any); names["kind"] != l.Kind || len(versions) != 1 || !strings.Contains(fmt.Sprint(versions[0]), "name:"+l.Version) {
+			t.Errorf("%+v is not a kind of the chart", l)
+		}
+		delete(defined, "CustomResourceDefinition /"+l.Name)
+	}
+	for key := range defined {
+		if strings.HasPrefix(key, "CustomResourceDefinition ") {
+			t.Errorf("the annotation lacks %s", key)
 		}
 	}
 }
