@@ -265,3 +265,23 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
+
+// A Pod with a fixed user or group is refused by the security context constraints of OpenShift.
+func TestManifestsSetNoUser(t *testing.T) {
+	all := built(t, "resources:\n- config/default\ncomponents:\n- config/availability\n- config/sharding\n- config/ui\n- config/flagger\n- config/calendar-feed\n- config/metrics\n")
+	pods := 0
+	for key, obj := range all {
+		if !strings.HasPrefix(key, "Deployment ") {
+			continue
+		}
+		pods++
+		for _, field := range []string{"runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions"} {
+			if strings.Contains(fmt.Sprint(obj.Object), field) {
+				t.Errorf("%s sets %s", key, field)
+			}
+		}
+	}
+	if pods != 2 {
+		t.Errorf("%d deployments", pods)
+	}
+}

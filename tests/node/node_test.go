@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
 func TestPodMatchesManifest(t *testing.T) {
@@ -46,6 +47,35 @@ func TestPodMatchesManifest(t *testing.T) {
 	g := w.targets("closed", v1alpha1.StateClosed, 1)
 	w.settles(g, true)
 	w.opens(g)
+}
+
+// The security context constraints restricted-v2 of OpenShift set a user and a group of the namespace, and refuse any other.
+func TestPodRunsAsAnyUser(t *testing.T) {
+	w := newWorld(t)
+	t.Cleanup(w.restore)
+	_, err := w.Kubectl(w.Context(), "-n", harness.RuntimeNamespace, "patch", "deployment", "gating-controller", "--field-manager=openshift", "--patch",
+		`{"spec":{"template":{"spec":{"securityContext":{"fsGroup":1000650000},"containers":[{"name":"manager","securityContext":{"runAsUser":1000650000,"runAsGroup":0}}]}}}}`)
+	w.Must(err)
+	w.Must(rolledOut(w.Context()))
+	w.Eventually("one pod is left", func() error {
+		if pods := w.pods(); len(pods) != 1 {
+			return fmt.Errorf("%d pods", len(pods))
+		}
+		return nil
+	})
+	pid := w.processOf(w.pod())
+	for name, want := range map[string]string{"Uid": "1000650000", "Gid": "0"} {
+		if got := w.field(pid, name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	g := w.targets("closed", v1alpha1.StateClosed, 1)
+	w.settles(g, true)
+	w.opens(g)
+	_, err = w.Kubectl(w.Context(), "-n", harness.RuntimeNamespace, "patch", "deployment", "gating-controller", "--type=json", "--patch",
+		`[{"op":"remove","path":"/spec/template/spec/securityContext"},{"op":"remove","path":"/spec/template/spec/containers/0/securityContext/runAsUser"},{"op":"remove","path":"/spec/template/spec/containers/0/securityContext/runAsGroup"}]`)
+	w.Must(err)
+	w.Must(rolledOut(w.Context()))
 }
 
 func TestOtherReplicaLeadsWhenFirstHangs(t *testing.T) {
