@@ -94,6 +94,21 @@ func (s source) packChart(m manifests, out string) (string, error) {
 	return name, os.WriteFile(filepath.Join(out, name), packed, 0o644) //nolint:gosec // for all to read
 }
 
+// writeChartOnly writes the chart into a folder, without the other files of a release.
+func (s source) writeChartOnly(out string) error {
+	folder, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	m, err := s.manifestsOf(filepath.Join(folder, "config"), s.repository)
+	if err != nil {
+		return err
+	}
+	_, err = s.packChart(m, out)
+	return err
+}
+
 // chartVersion returns the version without the leading v, as Helm requires.
 func (s source) chartVersion() string { return strings.TrimPrefix(s.version, "v") }
 
@@ -229,7 +244,10 @@ func partsOf(deployment map[string]any) (spec, pod, controller map[string]any) {
 // keep is the annotation that stops Helm from deleting an object.
 const keep = "  annotations:\n    helm.sh/resource-policy: keep\n"
 
-// writeObjects writes objects to a file. It annotates CRDs so that Helm never deletes them.
+// gateLocks is the name of the only CRD that Helm may delete: the controller can write all of its objects again.
+const gateLocks = "gatelocks.internal.gating.toolkit.fluxcd.io"
+
+// writeObjects writes objects to a file. It annotates CRDs so that Helm never deletes them, except gateLocks.
 func writeObjects(path string, objects []object) error {
 	var file bytes.Buffer
 	for i, o := range objects {
@@ -237,7 +255,7 @@ func writeObjects(path string, objects []object) error {
 			file.WriteString("---\n")
 		}
 		raw := o.raw
-		if o.Kind == "CustomResourceDefinition" {
+		if o.Kind == "CustomResourceDefinition" && o.Metadata.Name != gateLocks {
 			if raw = bytes.Replace(raw, []byte("\n  annotations:\n"), []byte("\n"+keep), 1); len(raw) == len(o.raw) {
 				return fmt.Errorf("%s has no annotations, to which that for Helm is added", o.key())
 			}

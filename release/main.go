@@ -1,4 +1,4 @@
-// Command release builds the image, or all files of a release.
+// Command release builds the chart, the image, or all files of a release.
 //
 // It is built on libraries instead of the common tools, which were tried in November 2026. A commit must always result in the same files,
 // without a network, and the registry must never have a version without its signature:
@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -42,8 +43,8 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() != 1 || flags.Arg(0) != "image" && flags.Arg(0) != "release" {
-		return errors.New("expected one argument: image or release")
+	if flags.NArg() != 1 || !slices.Contains([]string{"chart", "image", "release"}, flags.Arg(0)) {
+		return errors.New("expected one argument: chart, image or release")
 	}
 	s, err := sourceIn(ctx, *root, *version)
 	if err != nil {
@@ -69,7 +70,10 @@ func run(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(*out, 0o755); err != nil { //nolint:gosec // others may read what is built
 		return err
 	}
-	if flags.Arg(0) == "release" {
+	switch flags.Arg(0) {
+	case "chart":
+		return s.writeChartOnly(*out)
+	case "release":
 		return s.writeRelease(ctx, release{out: *out, key: *key, pushes: *push != ""})
 	}
 	img, err := s.writeImage(ctx, *out)
