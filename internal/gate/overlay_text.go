@@ -25,12 +25,15 @@ func Overlaid(g *v1alpha1.Gate) string {
 }
 
 // OverlayTargets lists the targets that an overlay selects, as Only does.
-func OverlayTargets(o *v1alpha1.Overlay) string {
-	refs := make([]v1alpha1.TargetReference, len(o.Targets))
-	for i := range o.Targets {
-		refs[i] = o.Targets[i].Reference()
+func OverlayTargets(o *v1alpha1.Overlay) string { return Only(references(o.Targets)) }
+
+// references returns targets of overlays in the form of a spec.
+func references(targets []v1alpha1.OverlayTarget) []v1alpha1.TargetReference {
+	refs := make([]v1alpha1.TargetReference, len(targets))
+	for i := range targets {
+		refs[i] = targets[i].Reference()
 	}
-	return Only(refs)
+	return refs
 }
 
 // OverlayChanges returns the overlays whose states began or ended between two statuses of a Gate. A changed end does not count.

@@ -4,33 +4,53 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/schedule"
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// ScopedIntervals returns the intervals between two instants in which an exception with targets determines their state, if no other
-// exception does. now determines which exceptions count. There are none while something that wins over exceptions decides, and none if the
-// exception does not count, exceeds the limit, or the spec of the Gate is invalid. At most limit intervals are returned, and the last one may
-// be cut off.
-func (in *Snapshot) ScopedIntervals(e *v1alpha1.GateException, now, from, until time.Time, limit int) (all []schedule.Interval) {
+// Scoped is an interval in which an exception or a request with targets determines the state of these targets, unless another one wins.
+type Scoped struct {
+	schedule.Interval
+	Targets []v1alpha1.TargetReference
+}
+
+// isRequested returns whether the interval is from a request.
+func (s *Scoped) isRequested() bool { return requestedState(s.Reason) != "" }
+
+// Scoped returns the intervals between two instants in which the exceptions and requests with targets determine the state of these targets.
+// now determines which exceptions and requests count, and from may be earlier. Each exception has at most limit intervals, and the requests
+// are followed through at most limit changes, so the last intervals may be cut off. There are none if the spec of the Gate is invalid.
+func (in *Snapshot) Scoped(now, from, until time.Time, limit int) (all []Scoped) {
 	compiled := in.compile()
-	counts := counting(in.Gate, in.Exceptions, now)
-	if !e.HasTargets() || len(compiled.errs) > 0 || !slices.Contains(counts, e) || slices.Contains(timetable.Excess(counts), e) {
+	if len(compiled.errs) > 0 {
 		return nil
 	}
+	counts := counting(in.Gate, in.Exceptions, now)
+	excess := timetable.Excess(counts)
+	for _, e := range counts {
+		if !e.HasTargets() || slices.Contains(excess, e) {
+			continue
+		}
+		for _, i := range in.scopedException(e, from, until, limit) {
+			all = append(all, Scoped{i, e.Spec.Targets})
+		}
+	}
+	return append(all, in.scopedRequests(now, until, limit)...)
+}
+
+// scopedException returns the intervals of an exception with targets. There are none while something that wins over exceptions decides.
+func (in *Snapshot) scopedException(e *v1alpha1.GateException, from, until time.Time, limit int) (all []schedule.Interval) {
+	compiled := in.compile()
 	opened, closed := ledger.Ahead(in.Gate).Periods(until)
 	above, alone := compiled.Above(opened, closed), compiled.Alone(e)
 	until = schedule.Earlier(until, e.Spec.ValidUntil.Time)
 	for at := schedule.Later(from, e.Spec.ValidFrom.Time); at.Before(until) && len(all) < limit; {
 		wins, own := above.Now(at), alone.Now(at)
-		next := until
-		for _, change := range []time.Time{wins.Until, own.Until} {
-			if change.After(at) {
-				next = schedule.Earlier(next, change)
-			}
-		}
+		next := nextChange(at, until, wins.Until, own.Until)
 		if wins.Reason == schedule.Default && own.Reason != schedule.Default {
 			i := schedule.Interval{From: at, Until: next, State: own.State, Reason: own.Reason, By: e.Name, Event: own.Event}
 			if n := len(all); n > 0 && all[n-1].Until.Equal(at) && all[n-1].State == i.State && all[n-1].Event == i.Event {
@@ -44,38 +64,81 @@ func (in *Snapshot) ScopedIntervals(e *v1alpha1.GateException, now, from, until 
 	return all
 }
 
-// ForTarget returns the intervals of a Gate as they are for a target with scoped intervals, those of one exception after the other. Among
-// them, closed wins.
-func ForTarget(gate []schedule.Interval, scoped ...[]schedule.Interval) (all []schedule.Interval) {
-	var edges []time.Time
-	for _, intervals := range append(scoped, gate) {
-		for _, i := range intervals {
-			edges = append(edges, i.From, i.Until)
+// scopedRequests returns the intervals of the requests with targets from now on. The first interval of a request in force begins with the
+// request. Between two changes, it uses the ledger of that time, because a planned request takes its targets out of others. Intervals of the
+// same targets and the same state are merged.
+func (in *Snapshot) scopedRequests(now, until time.Time, limit int) (all []Scoped) {
+	compiled := in.compile()
+	for at, n := now, 0; at.Before(until) && n < limit; n++ {
+		requests := ledger.At(in.Gate, at)
+		changes, current := []time.Time{requests.NextBegin()}, []Scoped(nil)
+		for _, r := range requests.Limited(at) {
+			plan := compiled.Requested(r.Action, r.Period)
+			is := plan.Now(at)
+			changes = append(changes, is.Until)
+			if requestedState(is.Reason) == "" {
+				continue
+			}
+			s := Scoped{schedule.Interval{From: at, State: is.State, Reason: is.Reason}, references(v1alpha1.RequestOverlayTargets(r.Targets))}
+			if at.Equal(now) {
+				for i := range plan.Intervals(schedule.Earlier(r.From, at), at.Add(time.Second)) {
+					s.From = i.From
+				}
+			}
+			current = append(current, s)
 		}
+		next := nextChange(at, until, changes...)
+		for _, s := range current {
+			i := slices.IndexFunc(all, func(o Scoped) bool {
+				return !o.Until.Before(at) && o.State == s.State && equality.Semantic.DeepEqual(o.Targets, s.Targets)
+			})
+			if i < 0 {
+				i, all = len(all), append(all, s)
+			}
+			all[i].From, all[i].Until = schedule.Earlier(all[i].From, s.From), next
+		}
+		at = next
+	}
+	return all
+}
+
+// nextChange returns the first of the changes after an instant, at most until.
+func nextChange(at, until time.Time, changes ...time.Time) time.Time {
+	for _, change := range changes {
+		if change.After(at) {
+			until = schedule.Earlier(until, change)
+		}
+	}
+	return until
+}
+
+// ForTarget returns the intervals of a Gate as they are for a target with scoped intervals. Requests win over exceptions, and then closed
+// wins.
+func ForTarget(gate []schedule.Interval, scoped []Scoped) (all []schedule.Interval) {
+	var edges []time.Time
+	for _, i := range gate {
+		edges = append(edges, i.From, i.Until)
+	}
+	for _, i := range scoped {
+		edges = append(edges, i.From, i.Until)
 	}
 	slices.SortFunc(edges, time.Time.Compare)
 	edges = slices.CompactFunc(edges, time.Time.Equal)
-	at := func(intervals []schedule.Interval, at time.Time) *schedule.Interval {
-		if i := slices.IndexFunc(intervals, func(i schedule.Interval) bool { return !at.Before(i.From) && at.Before(i.Until) }); i >= 0 {
-			return &intervals[i]
-		}
-		return nil
-	}
 	for n := 1; n < len(edges); n++ {
-		is := at(gate, edges[n-1])
-		if is == nil {
+		covers := func(i schedule.Interval) bool { return !edges[n-1].Before(i.From) && edges[n-1].Before(i.Until) }
+		i := slices.IndexFunc(gate, covers)
+		if i < 0 {
 			continue // outside the range
 		}
-		var by *schedule.Interval
+		next, by := gate[i], (*Scoped)(nil)
 		for k := range scoped {
-			if s := at(scoped[k], edges[n-1]); s != nil && (by == nil || s.State == schedule.Closed) {
+			if s := &scoped[k]; covers(s.Interval) && (by == nil || s.winsOver(by)) {
 				by = s
 			}
 		}
 		if by != nil {
-			is = by
+			next = by.Interval
 		}
-		next := *is
 		next.From, next.Until = edges[n-1], edges[n]
 		if last := len(all) - 1; last >= 0 && all[last].State == next.State && all[last].By == next.By && all[last].Reason == next.Reason {
 			all[last].Until = next.Until
@@ -84,4 +147,12 @@ func ForTarget(gate []schedule.Interval, scoped ...[]schedule.Interval) (all []s
 		all = append(all, next)
 	}
 	return all
+}
+
+// winsOver returns whether an interval wins over one that comes before it in the list.
+func (s *Scoped) winsOver(other *Scoped) bool {
+	if s.isRequested() != other.isRequested() {
+		return s.isRequested()
+	}
+	return s.State == schedule.Closed
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/schedule"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 func TestTargetPlanHasDefinedStates(t *testing.T) {
@@ -34,11 +35,7 @@ func TestTargetPlanHasDefinedStates(t *testing.T) {
 		if len(errs) > 0 {
 			return
 		}
-		var parts [][]schedule.Interval
-		for _, e := range scoped {
-			parts = append(parts, all.ScopedIntervals(e, from, from, until, 1000))
-		}
-		plan := gate.ForTarget(slices.Collect(intervals), parts...)
+		plan := gate.ForTarget(slices.Collect(intervals), all.Scoped(from, from, until, 1000))
 		for at := from.Add(time.Second); at.Before(until); at = at.Add(30 * time.Minute) {
 			i := slices.IndexFunc(plan, func(i schedule.Interval) bool { return !at.Before(i.From) && at.Before(i.Until) })
 			if want := definition(g, "a", at, scoped, unscoped); i < 0 || v1alpha1.State(plan[i].State.String()) != want {
@@ -50,18 +47,61 @@ func TestTargetPlanHasDefinedStates(t *testing.T) {
 
 func TestScopedIntervalsAreMergedAndBounded(t *testing.T) {
 	e := exception(opensIn(weekly("a", "12:10", "12:20"), weekly("b", "12:20", "12:30"), weekly("c", "12:40", "12:50")), only("a"), valid("2026-11-23T12:00:00Z", "2026-11-23T13:00:00Z"))
-	other := exception(called("other"), byDefault(isOpened))
+	other := exception(called("other"), byDefault(isOpened)) // without targets
 	in := gate.NewSnapshot(production(closed()), nil, e, other)
 	for limit, want := range map[int]string{1: "12:10-12:20 x ", 9: "12:10-12:30 x 12:40-12:50 x "} {
 		got := ""
-		for _, i := range in.ScopedIntervals(e, noon, noon, noon.Add(24*time.Hour), limit) {
+		for _, i := range in.Scoped(noon, noon, noon.Add(24*time.Hour), limit) {
 			got += fmt.Sprintf("%s-%s %s ", i.From.Format("15:04"), i.Until.Format("15:04"), i.By)
 		}
 		if got != want {
 			t.Errorf("limit %d: got %q, want %q", limit, got, want)
 		}
 	}
-	if got := in.ScopedIntervals(other, noon, noon, noon.Add(24*time.Hour), 9); len(got) > 0 {
-		t.Errorf("an exception without targets: %+v", got)
-	}
+}
+
+// The plan for a target must have the states that the controller gives it later, if nothing else happens.
+func TestTargetPlanIsDecidedLater(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := drawGate(t)
+		g.Generation, g.Status.ObservedGeneration = 1, 1
+		if rapid.IntRange(0, 2).Draw(t, "has a hard freeze") == 0 {
+			g.Spec.ClosePeriods = append(g.Spec.ClosePeriods, closing(drawPeriod(t, "hard"), "Deny"))
+		}
+		now := utc(hourly(drawHour(t, "start")))
+		for i := range rapid.IntRange(1, 5).Draw(t, "requests") {
+			now = now.Add(time.Duration(rapid.IntRange(2, 60).Draw(t, fmt.Sprintf("minutes before %d", i))) * time.Minute)
+			planned := time.Duration(rapid.SampledFrom([]int{0, 0, 45, 45, 130}).Draw(t, fmt.Sprintf("minutes ahead %d", i))) * time.Minute
+			r := drawLimited(t, now.Add(planned), i)
+			annotate(g, r.action, r.value)
+			handle(g, now)
+		}
+		exceptions := drawExceptions(t)
+		for _, e := range exceptions {
+			if e.Spec.LeadTime == nil && rapid.Bool().Draw(t, e.Name+" is scoped") {
+				only("a", "b")(e)
+			}
+		}
+		in, until := gate.NewSnapshot(g, nil, exceptions...), now.Add(12*time.Hour)
+		intervals, errs := in.Intervals(now, until)
+		if len(errs) > 0 {
+			return
+		}
+		whole, scoped := slices.Collect(intervals), in.Scoped(now, now, until, 1000)
+		scope := verdict.Scope{Reaches: func(string, string) bool { return true }}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			obj := kustomization(name)
+			plan := gate.ForTarget(whole, slices.DeleteFunc(slices.Clone(scoped), func(s gate.Scoped) bool {
+				return !slices.ContainsFunc(s.Targets, func(ref v1alpha1.TargetReference) bool { return scope.Names(&ref, g.Namespace, obj) })
+			}))
+			for at := now; at.Before(until); at = at.Add(15 * time.Minute) {
+				after, _ := resolved(g, at, exceptions...)
+				want := verdict.Governing("", scope.ForTarget(after, obj), at).Effect == verdict.Open
+				i := slices.IndexFunc(plan, func(i schedule.Interval) bool { return !at.Before(i.From) && at.Before(i.Until) })
+				if i < 0 || (plan[i].State == schedule.Opened) != want {
+					t.Fatalf("%s at %s: open %t, got interval %d of %+v; scoped %+v; requests %+v", name, at, want, i, plan, scoped, g.Status.Requests)
+				}
+			}
+		}
+	})
 }

@@ -67,6 +67,14 @@ func (l *Ledger) ResetTimes(byItself func(time.Time) v1alpha1.State) (requestedA
 	return requestedAt, &metav1.Time{Time: end}
 }
 
+// NextBegin returns when the next planned request begins, zero if there is none.
+func (l *Ledger) NextBegin() (at time.Time) {
+	if len(l.planned) > 0 {
+		at = l.planned[0].RequestedAt.Time
+	}
+	return at
+}
+
 // FirstClose returns the first close request to begin among those that have not ended, and when it begins. It returns nil if there is none.
 // The start of a request that has begun is at most now, because the clock that wrote it may be ahead.
 func (l *Ledger) FirstClose(now time.Time) (first *Request, at time.Time) {

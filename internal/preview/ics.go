@@ -3,6 +3,7 @@ package preview
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 const (
@@ -152,9 +154,9 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 		why = append(why, also.ShortReason())
 	}
 	because := shortened(strings.Join(why, ", "))
-	if i.only != "" {
-		e.uid = i.Exception + "." + e.uid
-		because = shortened("only " + i.only + ", " + because)
+	if i.only != nil {
+		e.uid = cmp.Or(i.Exception, digest(i.only)) + "." + e.uid
+		because = shortened("only " + gate.Only(i.only) + ", " + because)
 	}
 	e.summary = fmt.Sprintf("%s: %s (%s)", name, i.State, because)
 	e.lines = []string{fmt.Sprintf("Gate %s is %s: %s", t.Gate, i.State, because)}
@@ -169,6 +171,15 @@ func (c Calendar) event(t *Timeline, i *Interval) event {
 		e.summary += ", mode " + string(t.Mode)
 	}
 	return e
+}
+
+// digest returns a text that is the same for the same targets of a request.
+func digest(targets []v1alpha1.TargetReference) string {
+	hash := fnv.New64a()
+	for _, t := range targets {
+		fmt.Fprintf(hash, "%s/%s/%s\n", t.Kind, t.Namespace, t.Name) //nolint:errcheck // a hash returns no error
+	}
+	return fmt.Sprintf("only-%016x", hash.Sum64())
 }
 
 // shortened truncates a text to maxText bytes.

@@ -12,11 +12,15 @@ import (
 
 	ics "github.com/arran4/golang-ical"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	decision "github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/ical"
+	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/timetable"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // calendarOf returns the calendar of a report, with the changes of a test.
@@ -262,9 +266,64 @@ func TestExceptionForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
 	if n := len(all.Gates[0].Intervals); n != 3 {
 		t.Errorf("the timeline of the gate has %d intervals: %+v", n, all.Gates[0].Intervals)
 	}
-	is := func(e *v1alpha1.GateException) bool { return e.Name == "hotfix" }
-	if some := previewed(t, set.ForTarget(is), day).Gates[0].Intervals; len(some) != 5 || some[3].State != "opened" || some[3].Exception != "hotfix" {
+	if some := previewed(t, set.ForTarget(verdict.Scope{}, kustomization("apps")), day).Gates[0].Intervals; len(some) != 5 || some[3].State != "opened" || some[3].Exception != "hotfix" {
 		t.Errorf("the timeline of the target is %+v", some)
+	}
+	if other := previewed(t, set.ForTarget(verdict.Scope{}, kustomization("other")), day).Gates[0].Intervals; len(other) != 3 {
+		t.Errorf("the timeline of another target is %+v", other)
+	}
+}
+
+// kustomization returns a target in the namespace of the Gates.
+func kustomization(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "apps", "name": name},
+	}}
+}
+
+func TestRequestForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
+	web := known("web")
+	for _, r := range []struct{ action, value, now string }{
+		{"open", "2026-11-23T20:00:00Z/6h,only=Kustomization/apps", "2026-11-23T20:00:00Z"},
+		{"close", "2026-11-23T21:00:00Z/unlimited,only=Kustomization/other", "2026-11-23T21:00:00Z"},
+		{"close", "2026-11-23T21:00:00Z/unlimited,only=Kustomization/third", "2026-11-23T21:00:01Z"},
+		{"close", "2026-11-24T01:00:00Z/30m,only=Kustomization/apps", "2026-11-23T22:00:00Z"},
+		{"open", "2026-11-24T20:00:00Z/1h,only=Kustomization/apps", "2026-11-23T22:00:00Z"},
+		{"open", "2026-11-24T11:00:00Z/1h,only=Kustomization/other", "2026-11-23T22:00:01Z"},
+	} {
+		now, _ := time.Parse(time.RFC3339, r.now)
+		metav1.SetMetaDataAnnotation(&web.ObjectMeta, r.action+".gate.fluxcd.io/requestedAt", r.value)
+		for _, handled := range decision.ApplyRequests(web, ledger.Stamped, now) {
+			if handled.Err != nil {
+				t.Fatal(handled.Err)
+			}
+		}
+	}
+	set := preview.FromCluster([]*v1alpha1.Gate{web}, nil)
+	got := stretchesOf(t, parsed(t, calendarOf(t, previewed(t, set, day), day)))
+	for _, want := range []string{
+		"2026-11-23T20:00:00Z 2026-11-24T01:00:00Z web: opened (only Kustomization/apps, open request)",
+		"2026-11-23T21:00:00Z 2026-11-24T11:00:00Z web: closed (only Kustomization/other, close request)",
+		"2026-11-24T01:00:00Z 2026-11-24T01:30:00Z web: closed (only Kustomization/apps, close request)",
+		"2026-11-24T20:00:00Z 2026-11-24T21:00:00Z web: opened (only Kustomization/apps, open request)",
+		"2026-11-24T11:00:00Z 2026-11-24T12:00:00Z web: opened (only Kustomization/other, open request)",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s in %q", want, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"apps":  "00:00-01:00 opened open request, 01:00-01:30 closed close request, 01:30-10:00 closed outside open periods, 10:00-12:00 opened open period day, 12:00-20:00 closed outside open periods, 20:00-21:00 opened open request, 21:00-00:00 closed outside open periods, ",
+		"other": "00:00-11:00 closed close request, 11:00-12:00 opened open request, 12:00-00:00 closed outside open periods, ",
+		"none":  "00:00-10:00 closed outside open periods, 10:00-12:00 opened open period day, 12:00-00:00 closed outside open periods, ",
+	} {
+		text := ""
+		for _, i := range previewed(t, set.ForTarget(verdict.Scope{}, kustomization(name)), day).Gates[0].Intervals {
+			text += fmt.Sprintf("%s-%s %s %s, ", i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.State, i.ShortReason())
+		}
+		if text != want {
+			t.Errorf("%s: got %q, want %q", name, text, want)
+		}
 	}
 }
 

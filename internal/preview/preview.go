@@ -32,7 +32,7 @@ type Timeline struct {
 	// Intervals follow one another without gaps.
 	Intervals []Interval `json:"intervals"`
 
-	// scoped contains the intervals in which exceptions determine the state of only some targets. Calendars include them.
+	// scoped contains the intervals in which exceptions and requests determine the state of only some targets. Calendars include them.
 	scoped []Interval
 	// warnings are the warnings about the Gate itself. A calendar includes them in each event.
 	warnings []string
@@ -50,8 +50,8 @@ type Interval struct {
 
 	// also lists the further causes in the interval.
 	also []Cause
-	// only lists the targets that have the state, empty for all.
-	only string
+	// only contains the targets that have the state, nil for all.
+	only []v1alpha1.TargetReference
 	// begun is when the interval began, if that was before the range. It is zero if not, or if unknown.
 	begun time.Time
 }
@@ -155,7 +155,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	if err := plan.Err(); err != nil { // the leads of exceptions are not completely known, either
 		return t, append(refused, s.end(g, err)...), budget.Err()
 	}
-	if s.applies != nil {
+	if s.names != nil {
 		t = s.forTarget(t, g, r, slices.Collect(plan.Intervals(r.From, r.Until)))
 		return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 	}
@@ -179,38 +179,32 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 
 // forTarget returns a timeline of a Gate as it is for the target of s. intervals are those of the whole Gate.
 func (s *Set) forTarget(t Timeline, g *v1alpha1.Gate, r Range, intervals []schedule.Interval) Timeline {
-	snapshot, scoped := s.snapshot(g, r), [][]schedule.Interval(nil)
-	for _, e := range snapshot.Exceptions {
-		if e.HasTargets() && s.applies(e) {
-			scoped = append(scoped, snapshot.ScopedIntervals(e, r.From, r.From, r.Until, maxScoped))
-		}
-	}
-	for _, i := range gate.ForTarget(intervals, scoped...) {
+	scoped := slices.DeleteFunc(s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped), func(i gate.Scoped) bool {
+		return !slices.ContainsFunc(i.Targets, func(ref v1alpha1.TargetReference) bool { return s.names(g, &ref) })
+	})
+	for _, i := range gate.ForTarget(intervals, scoped) {
 		t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})
 	}
 	return t
 }
 
-// maxScoped bounds the intervals of one exception with targets.
+// maxScoped bounds the intervals of one exception with targets, and the changes of requests with targets.
 const maxScoped = 100
 
-// scoped returns the intervals in which exceptions with targets determine the state of these targets.
+// scoped returns the intervals in which exceptions and requests with targets determine the state of these targets.
 func (s *Set) scoped(g *v1alpha1.Gate, r Range) (all []Interval) {
-	snapshot := s.snapshot(g, r)
-	for _, e := range snapshot.Exceptions {
-		for _, i := range snapshot.ScopedIntervals(e, r.From, r.From.Add(-lookBack[1]), r.Until, maxScoped) {
-			if !i.Until.After(r.From) {
-				continue
-			}
-			next := Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i), only: gate.Only(e.Spec.Targets)}
-			switch {
-			case i.From.Equal(r.From.Add(-lookBack[1])):
-				next.From = metav1.NewTime(r.From) // its begin is unknown
-			case i.From.Before(r.From):
-				next.From, next.begun = metav1.NewTime(r.From), i.From
-			}
-			all = append(all, next)
+	for _, i := range s.snapshot(g, r).Scoped(r.From, r.From.Add(-lookBack[1]), r.Until, maxScoped) {
+		if !i.Until.After(r.From) {
+			continue
 		}
+		next := Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i.Interval), only: i.Targets}
+		switch {
+		case i.From.Equal(r.From.Add(-lookBack[1])):
+			next.From = metav1.NewTime(r.From) // its begin is unknown
+		case i.From.Before(r.From):
+			next.From, next.begun = metav1.NewTime(r.From), i.From
+		}
+		all = append(all, next)
 	}
 	return all
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/timetable"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // Set contains Gates with their GateExceptions, and the faults in these objects.
@@ -46,8 +47,8 @@ type Set struct {
 	// ctx and lookups bound each preview, see Within.
 	ctx     context.Context //nolint:containedctx // a bounded set lasts as long as one request
 	lookups int
-	// applies returns whether an exception with targets applies to the target of the preview, nil for a preview of whole Gates.
-	applies func(*v1alpha1.GateException) bool
+	// names returns whether a reference of a Gate names the target of the preview, nil for a preview of whole Gates.
+	names func(*v1alpha1.Gate, *v1alpha1.TargetReference) bool
 	// most bounds the intervals of a Gate, zero for no bound.
 	most int
 }
@@ -96,11 +97,10 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 // AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// ForTarget returns a copy of s that previews the Gates as they are for one target. applies returns whether an exception with targets
-// applies to it.
-func (s *Set) ForTarget(applies func(*v1alpha1.GateException) bool) *Set {
+// ForTarget returns a copy of s that previews the Gates as they are for one target, with the exceptions and requests for it alone.
+func (s *Set) ForTarget(scope verdict.Scope, obj *unstructured.Unstructured) *Set {
 	one := *s
-	one.applies = applies
+	one.names = func(g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool { return scope.Names(ref, g.Namespace, obj) }
 	return &one
 }
 
