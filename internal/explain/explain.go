@@ -104,6 +104,15 @@ type Explanation struct {
 	// Incomplete is true if Gates that govern the object may be missing, because the user is not permitted to read the Gates of all
 	// namespaces.
 	Incomplete bool `json:"incomplete,omitempty"`
+
+	// object and scope are the inputs of Names.
+	object *unstructured.Unstructured
+	scope  verdict.Scope
+}
+
+// Names returns whether a reference in a namespace names the object, for example one in spec.targets of an exception.
+func (e *Explanation) Names(ref *v1alpha1.TargetReference, namespace string) bool {
+	return e.object != nil && e.scope.Names(ref, namespace, e.object)
 }
 
 // Owner is a manager of a field that is used to hold an object.
@@ -128,6 +137,7 @@ func Explain(obj *unstructured.Unstructured, k Cluster) Explanation {
 	r := verdict.Rule(verdict.Situation{Object: t, Gates: gates, Definition: definitionOf(t), Now: k.Now})
 	e := Explanation{
 		Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), State: stateOf(r), Gates: []Gate{}, Incomplete: k.Namespaces != nil,
+		object: obj, scope: verdict.Scope{Labels: k.Labels, Own: k.Own},
 	}
 	for _, o := range target.OtherOwners(&t.Unstructured, verdict.Us) {
 		e.Owners = append(e.Owners, Owner{o.Manager, timeOf(o.At)})

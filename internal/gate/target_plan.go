@@ -124,22 +124,35 @@ func ForTarget(gate []schedule.Interval, scoped []Scoped) (all []schedule.Interv
 	}
 	slices.SortFunc(edges, time.Time.Compare)
 	edges = slices.CompactFunc(edges, time.Time.Equal)
+	begins := make([]int, len(scoped))
+	for i := range begins {
+		begins[i] = i
+	}
+	slices.SortStableFunc(begins, func(a, b int) int { return scoped[a].From.Compare(scoped[b].From) })
+	var current []int // the scoped intervals at an edge, in the order of scoped
 	for n := 1; n < len(edges); n++ {
-		covers := func(i schedule.Interval) bool { return !edges[n-1].Before(i.From) && edges[n-1].Before(i.Until) }
-		i := slices.IndexFunc(gate, covers)
-		if i < 0 {
+		at := edges[n-1]
+		for len(gate) > 0 && !at.Before(gate[0].Until) {
+			gate = gate[1:]
+		}
+		current = slices.DeleteFunc(current, func(i int) bool { return !at.Before(scoped[i].Until) })
+		for ; len(begins) > 0 && !at.Before(scoped[begins[0]].From); begins = begins[1:] {
+			current = append(current, begins[0])
+		}
+		if len(gate) == 0 || at.Before(gate[0].From) {
 			continue // outside the range
 		}
-		next, by := gate[i], (*Scoped)(nil)
-		for k := range scoped {
-			if s := &scoped[k]; covers(s.Interval) && (by == nil || s.winsOver(by)) {
+		slices.Sort(current)
+		next, by := gate[0], (*Scoped)(nil)
+		for _, i := range current {
+			if s := &scoped[i]; by == nil || s.winsOver(by) {
 				by = s
 			}
 		}
 		if by != nil {
 			next = by.Interval
 		}
-		next.From, next.Until = edges[n-1], edges[n]
+		next.From, next.Until = at, edges[n]
 		if last := len(all) - 1; last >= 0 && all[last].State == next.State && all[last].By == next.By && all[last].Reason == next.Reason {
 			all[last].Until = next.Until
 			continue

@@ -12,7 +12,6 @@ import (
 
 	ics "github.com/arran4/golang-ical"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	decision "github.com/fluxcd/gating-controller/internal/gate"
@@ -20,7 +19,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/timetable"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // calendarOf returns the calendar of a report, with the changes of a test.
@@ -266,19 +264,19 @@ func TestExceptionForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
 	if n := len(all.Gates[0].Intervals); n != 3 {
 		t.Errorf("the timeline of the gate has %d intervals: %+v", n, all.Gates[0].Intervals)
 	}
-	if some := previewed(t, set.ForTarget(verdict.Scope{}, kustomization("apps")), day).Gates[0].Intervals; len(some) != 5 || some[3].State != "opened" || some[3].Exception != "hotfix" {
+	if some := previewed(t, set.ForTarget(names("apps")), day).Gates[0].Intervals; len(some) != 5 || some[3].State != "opened" || some[3].Exception != "hotfix" {
 		t.Errorf("the timeline of the target is %+v", some)
 	}
-	if other := previewed(t, set.ForTarget(verdict.Scope{}, kustomization("other")), day).Gates[0].Intervals; len(other) != 3 {
+	if other := previewed(t, set.ForTarget(names("other")), day).Gates[0].Intervals; len(other) != 3 {
 		t.Errorf("the timeline of another target is %+v", other)
 	}
 }
 
-// kustomization returns a target in the namespace of the Gates.
-func kustomization(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "apps", "name": name},
-	}}
+// names returns a function for Set.ForTarget that selects a target by its name.
+func names(name string) func(*v1alpha1.TargetReference, string) bool {
+	return func(ref *v1alpha1.TargetReference, namespace string) bool {
+		return ref.Name == name && namespace == "apps"
+	}
 }
 
 func TestRequestForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
@@ -318,7 +316,7 @@ func TestRequestForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
 		"none":  "00:00-10:00 closed outside open periods, 10:00-12:00 opened open period day, 12:00-00:00 closed outside open periods, ",
 	} {
 		text := ""
-		for _, i := range previewed(t, set.ForTarget(verdict.Scope{}, kustomization(name)), day).Gates[0].Intervals {
+		for _, i := range previewed(t, set.ForTarget(names(name)), day).Gates[0].Intervals {
 			text += fmt.Sprintf("%s-%s %s %s, ", i.From.UTC().Format("15:04"), i.Until.UTC().Format("15:04"), i.State, i.ShortReason())
 		}
 		if text != want {

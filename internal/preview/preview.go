@@ -180,7 +180,7 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 // forTarget returns a timeline of a Gate as it is for the target of s. intervals are those of the whole Gate.
 func (s *Set) forTarget(t Timeline, g *v1alpha1.Gate, r Range, intervals []schedule.Interval) Timeline {
 	scoped := slices.DeleteFunc(s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped), func(i gate.Scoped) bool {
-		return !slices.ContainsFunc(i.Targets, func(ref v1alpha1.TargetReference) bool { return s.names(g, &ref) })
+		return !slices.ContainsFunc(i.Targets, func(ref v1alpha1.TargetReference) bool { return s.names(&ref, g.Namespace) })
 	})
 	for _, i := range gate.ForTarget(intervals, scoped) {
 		t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})

@@ -13,7 +13,6 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/timetable"
-	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // Set contains Gates with their GateExceptions, and the faults in these objects.
@@ -47,8 +46,8 @@ type Set struct {
 	// ctx and lookups bound each preview, see Within.
 	ctx     context.Context //nolint:containedctx // a bounded set lasts as long as one request
 	lookups int
-	// names returns whether a reference of a Gate names the target of the preview, nil for a preview of whole Gates.
-	names func(*v1alpha1.Gate, *v1alpha1.TargetReference) bool
+	// names returns whether a reference in the namespace of a Gate names the target of the preview, nil for a preview of whole Gates.
+	names func(ref *v1alpha1.TargetReference, namespace string) bool
 	// most bounds the intervals of a Gate, zero for no bound.
 	most int
 }
@@ -97,10 +96,11 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 // AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// ForTarget returns a copy of s that previews the Gates as they are for one target, with the exceptions and requests for it alone.
-func (s *Set) ForTarget(scope verdict.Scope, obj *unstructured.Unstructured) *Set {
+// ForTarget returns a copy of s that previews the Gates as they are for one target, with the exceptions and requests for it alone. names
+// returns whether a reference in the namespace of a Gate names the target.
+func (s *Set) ForTarget(names func(ref *v1alpha1.TargetReference, namespace string) bool) *Set {
 	one := *s
-	one.names = func(g *v1alpha1.Gate, ref *v1alpha1.TargetReference) bool { return scope.Names(ref, g.Namespace, obj) }
+	one.names = names
 	return &one
 }
 

@@ -35,6 +35,8 @@ type gatePage struct {
 	row
 	Axis axis
 	Bar  bar
+	// Only is the target whose timeline is shown, nil for that of the Gate.
+	Only *explain.Ref
 	// Message is the message of the condition Ready.
 	Message string
 	Next    []preview.Interval
@@ -100,6 +102,28 @@ func (h *handler) one(r *request) (*one, error) {
 	return g, nil
 }
 
+// limit limits the timelines to the target in the URL, and returns the target. It returns nil if there is none.
+func (g *one) limit(r *request) (*explain.Ref, error) {
+	text := r.view.Query("target")
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return nil, badf("target=%s: must have the form KIND/NAMESPACE/NAME", text)
+	}
+	e, err := r.viewer.Why(r.Context(), parts[0], parts[1], parts[2])
+	if err != nil {
+		return nil, err
+	}
+	name := g.Namespace + "/" + g.Name
+	if !slices.ContainsFunc(e.Gates, func(of explain.Gate) bool { return of.Gate == name }) {
+		return nil, Missing{Cause: fmt.Errorf("%s is not a target of gate %s", e.Target, name)}
+	}
+	g.set = g.set.ForTarget(e.Names)
+	return &e.Target, nil
+}
+
 // timeline returns the intervals of the Gate, and warnings. For viewers without a token, it omits the causes and the warnings.
 func (g *one) timeline(ctx context.Context, r preview.Range) (t preview.Timeline, warnings []string, err error) {
 	report, found, err := g.set.Within(ctx, preview.PageLookups/2).Preview(r)
@@ -122,6 +146,9 @@ func (h *handler) gate(r *request) (c content, err error) {
 		return c, err
 	}
 	page := &gatePage{row: rowOf(g.Gate, r.view), Axis: axisOf(r.view), Notes: slices.Clone(g.known.Notes)}
+	if page.Only, err = g.limit(r); err != nil {
+		return c, err
+	}
 	if !r.view.Bare {
 		err = page.read(r.Context(), r.viewer)
 	}

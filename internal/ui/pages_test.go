@@ -41,7 +41,7 @@ func reader() *fake {
 			GateRef: v1alpha1.GateReference{Name: "web"}, Default: v1alpha1.StateOpened, ValidFrom: metav1.NewTime(noon), ValidUntil: metav1.NewTime(noon.AddDate(0, 0, 1)),
 		}}},
 		targets: []Target{held},
-		why:     &explain.Explanation{Target: held.Target, State: "held", Summary: "shop/web holds it", Gates: []explain.Gate{{Gate: "shop/web", State: "closed", Holds: true}}, Waiting: &held.Waiting},
+		why:     &explain.Explanation{Target: held.Target, State: "held", Summary: "shop/web holds it", Gates: []explain.Gate{{Gate: "shop/web", State: "closed", Holds: true}, {Gate: "shop/db"}, {Gate: "bank/new"}}, Waiting: &held.Waiting},
 	}
 }
 

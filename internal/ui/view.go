@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/preview"
 	"github.com/fluxcd/gating-controller/internal/tz"
 )
@@ -41,7 +42,7 @@ const (
 )
 
 // parameters are the supported parameters. Links omit all others.
-var parameters = []string{"zone", "days", "from", "month", "text", "namespace", "state", "labels"}
+var parameters = []string{"zone", "days", "from", "month", "text", "namespace", "state", "labels", "target"}
 
 // Spans are the possible lengths of a timeline, in days.
 var spans = []int{1, 7, 14, 31}
@@ -149,6 +150,16 @@ func (v view) To(path ...string) string {
 func (v view) ToGate(name string) string {
 	namespace, short, _ := strings.Cut(name, "/")
 	return v.To("gate", namespace, short)
+}
+
+// ToTimeline returns the URL of the timeline of a target on the page of a Gate, given as namespace/name.
+func (v view) ToTimeline(gate string, t explain.Ref) string {
+	address := v.ToGate(gate)
+	separator := "?"
+	if strings.Contains(address, "?") {
+		separator = "&"
+	}
+	return address + separator + url.Values{"target": {t.Kind + "/" + t.Namespace + "/" + t.Name}}.Encode()
 }
 
 // Spans returns a link for each length of a timeline. The current length is selected.

@@ -115,7 +115,8 @@ func (w *world) get(address, host string) (code int, page string) {
 func (w *world) paths() map[string]string {
 	return map[string]string{
 		"overview": "?namespace=" + w.Namespace, "gate": "gate/" + w.Namespace + "/production", "month": "gate/" + w.Namespace + "/production/month",
-		"target": "target/Kustomization/" + w.Namespace + "/apps", "what-if": "what-if", "missing": "gate/x/y",
+		"timeline": "gate/" + w.Namespace + "/production?target=Kustomization/" + w.Namespace + "/apps",
+		"target":   "target/Kustomization/" + w.Namespace + "/apps", "what-if": "what-if", "missing": "gate/x/y",
 	}
 }
 

@@ -191,5 +191,7 @@ func previewTarget(ctx context.Context, k *kube.Factory, c *kube.Cluster, gates 
 	if len(gates) == 0 {
 		k.ErrLine("No gate among these governs %s.", explain.RefOf(obj))
 	}
-	return kube.PreviewSet(ctx, k.Terminal, c, gates).ForTarget(scope, obj), nil
+	return kube.PreviewSet(ctx, k.Terminal, c, gates).ForTarget(func(ref *v1alpha1.TargetReference, namespace string) bool {
+		return scope.Names(ref, namespace, obj)
+	}), nil
 }
