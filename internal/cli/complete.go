@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
@@ -45,6 +46,8 @@ func (k completion) addTo(root *cobra.Command) {
 		"state":           oneOf(string(v1alpha1.StateOpened), string(v1alpha1.StateClosed)),
 		"status-selector": oneOf("ready=true", "ready=false", "ready=unknown", "opened=true", "opened=false"),
 		"timezone":        oneOf(tz.Names()...),
+		"only":            k.completeTarget,
+		"to":              k.completePromotion,
 	}
 	for name, f := range flags {
 		if root.PersistentFlags().Lookup(name) != nil {
@@ -252,6 +255,65 @@ func (k completion) completeObject(cmd *cobra.Command, args []string, toComplete
 		values[i] = strings.ToLower(kind) + "/"
 	}
 	return withPrefix(values, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeTarget completes the targets of the named Gates, as KIND/NAME or KIND/NAMESPACE/NAME. It writes the kind as the user has, and
+// omits targets that are already in the flag.
+func (k completion) completeTarget(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	typed, _, _ := strings.Cut(toComplete, "/")
+	given, _ := cmd.Flags().GetStringArray("only")
+	return k.completeFrom(func(ctx context.Context, c *kube.Cluster) (names []string, err error) {
+		o, err := k.Objects(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		scope := c.VerdictScope(ctx)
+		for _, arg := range args {
+			g, err := c.Gate(ctx, arg)
+			if err != nil {
+				return names, err
+			}
+			err = o.EachTarget(ctx, scope, g, "", func(obj *unstructured.Unstructured) {
+				name := strings.ToLower(obj.GetKind()) + "/"
+				if strings.EqualFold(typed, obj.GetKind()) {
+					name = typed + "/"
+				}
+				if obj.GetNamespace() != g.Namespace {
+					name += obj.GetNamespace() + "/"
+				}
+				if name += obj.GetName(); !slices.Contains(given, name) && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			})
+			if err != nil {
+				return names, err
+			}
+		}
+		return names, nil
+	})(cmd, args, toComplete)
+}
+
+// completePromotion completes the revisions to which the named GatedSource can be moved back, newest first.
+func (k completion) completePromotion(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	return k.completeFrom(func(ctx context.Context, c *kube.Cluster) (revisions []string, err error) {
+		if len(args) == 0 {
+			return nil, nil
+		}
+		_, key, err := kube.ParseName(args[0], c.Namespace, kube.SourceKind)
+		if err != nil {
+			return nil, err
+		}
+		g, err := c.GatedSource(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range g.Status.Promotions {
+			if (g.Status.Pinned == nil || g.Status.Pinned.Revision != p.Revision) && !slices.Contains(revisions, p.Revision) {
+				revisions = append(revisions, p.Revision)
+			}
+		}
+		return revisions, nil
+	})(cmd, args, toComplete)
 }
 
 // readNames returns a function that reads the names of objects of a kind. The names include the kind as the user has written it, such as

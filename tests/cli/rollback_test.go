@@ -44,6 +44,12 @@ func TestRollbackDuringFreeze(t *testing.T) {
 			t.Errorf("%q: %+v", tc.args, got)
 		}
 	}
+	p.Eventually("the revision is completed", func() error { // the cluster may take longer than a completion waits
+		if got := p.gate("__complete", "rollback", "source/app", "--to", ""); got.out != first+"\n:4\n" {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
 	name := "gatedsource " + p.Namespace + "/app"
 	from := name + ": rolling back from " + second + " to " + first + " through " + p.Namespace + "/nights\n"
 	p.expect(p.gate("rollback", "source/app", "--dry-run=server"), 0, from+"the API server would accept this (dry run); to roll back: kubectl gate rollback source/app -n "+p.Namespace+" --to "+first, "")

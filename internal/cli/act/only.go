@@ -79,8 +79,11 @@ func (o *only) targets(ctx context.Context, g *v1alpha1.Gate) (all []v1alpha1.Re
 		add(obj)
 	}
 	if o.selector != "" {
-		if err := o.each(ctx, g, add); err != nil {
+		if err := o.objects.EachTarget(ctx, o.scope, g, o.selector, add); err != nil {
 			return nil, err
+		}
+		if why := o.objects.Denied(); why != "" {
+			return nil, fmt.Errorf("cannot resolve --only-selector: %s", why)
 		}
 	}
 	switch n := len(all); {
@@ -91,33 +94,6 @@ func (o *only) targets(ctx context.Context, g *v1alpha1.Gate) (all []v1alpha1.Re
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.RequestTarget) int { return strings.Compare(a.String(), b.String()) })
 	return all, nil
-}
-
-// each calls a function for each target of a Gate that the selector matches.
-func (o *only) each(ctx context.Context, g *v1alpha1.Gate, do func(*unstructured.Unstructured)) error {
-	namespace := g.Namespace
-	if slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
-		return ref.SpansNamespaces() || cmp.Or(ref.Namespace, namespace) != namespace
-	}) {
-		namespace = ""
-	}
-	kinds, err := o.objects.Installed()
-	if err != nil {
-		return err
-	}
-	for _, kind := range kinds {
-		if err := o.objects.Each(ctx, kind, namespace, o.selector, func(obj *unstructured.Unstructured) {
-			if o.scope.GovernsInReach(g, obj) {
-				do(obj)
-			}
-		}); err != nil {
-			return err
-		}
-	}
-	if why := o.objects.Denied(); why != "" {
-		return fmt.Errorf("cannot resolve --only-selector: %s", why)
-	}
-	return nil
 }
 
 // targetOf returns the object that a reference names. It returns an error if the object does not exist or is not a target of the Gate.

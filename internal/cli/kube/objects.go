@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/check"
 	"github.com/fluxcd/gating-controller/internal/target"
+	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
 // Objects reads objects of the kinds that Gates can hold. It omits resources that the user is not permitted to list, and records them.
@@ -78,6 +80,30 @@ func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace, s
 		}
 		list = &unstructured.UnstructuredList{}
 	}
+}
+
+// EachTarget calls a function for each target of a Gate that a label selector matches.
+func (o *Objects) EachTarget(ctx context.Context, scope verdict.Scope, g *v1alpha1.Gate, selector string, do func(*unstructured.Unstructured)) error {
+	namespace := g.Namespace
+	if slices.ContainsFunc(g.Spec.Targets, func(ref v1alpha1.TargetReference) bool {
+		return ref.SpansNamespaces() || cmp.Or(ref.Namespace, namespace) != namespace
+	}) {
+		namespace = ""
+	}
+	kinds, err := o.Installed()
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		if err := o.Each(ctx, kind, namespace, selector, func(obj *unstructured.Unstructured) {
+			if scope.GovernsInReach(g, obj) {
+				do(obj)
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Denied returns a line with the resources that the user is not permitted to list, empty if there are none.
