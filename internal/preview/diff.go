@@ -10,7 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/format"
+	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
 // Changes contains the differences between two sets within a time range.
@@ -26,7 +28,7 @@ const (
 	Added = "added"
 	// Removed means that only the first set contains the Gate.
 	Removed = "removed"
-	// Changed means that the state of the Gate differs at some time.
+	// Changed means that the state of the Gate, or of some of its targets, differs at some time.
 	Changed = "changed"
 )
 
@@ -36,16 +38,28 @@ type Change struct {
 	Gate string `json:"-"`
 	// Change is one of Added, Removed and Changed.
 	Change string `json:"change"`
-	// Differences are the intervals in which the state differs, in order and without overlaps. There are none unless the Gate is Changed.
+	// Differences are the intervals in which the state of the Gate differs, in order and without overlaps, and then those for some of its
+	// targets. There are none unless the Gate is Changed.
 	Differences []Difference `json:"differences"`
 }
 
-// Difference is an interval in which the state of a Gate differs from the state before.
+// Difference is an interval in which the state of a Gate, or of some of its targets, differs from the state before.
 type Difference struct {
 	From   metav1.Time `json:"from"`
 	Until  metav1.Time `json:"until"`
 	Before Cause       `json:"before"`
 	After  Cause       `json:"after"`
+	// Targets are those of the exception or the request that decides. They are missing for a difference of the Gate itself.
+	Targets []v1alpha1.TargetReference `json:"targets,omitempty"`
+}
+
+// Why returns what decides after the change and what decided before it, in a few words.
+func (s Difference) Why() string {
+	text := s.After.ShortReason() + ", was " + s.Before.ShortReason()
+	if s.Targets != nil {
+		text = "only " + gate.Only(s.Targets) + ": " + text
+	}
+	return text
 }
 
 // Diff returns the differences between two sets, and the warnings about the second set. The error is an InvalidError, or the error of the
@@ -69,10 +83,14 @@ func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err 
 		i := slices.IndexFunc(old, func(o Timeline) bool { return o.Gate == t.Gate })
 		if i < 0 {
 			changes.Gates = append(changes.Gates, Change{t.Gate, Added, []Difference{}})
-		} else if differences := differing(old[i].Intervals, t.Intervals); len(differences) > 0 {
-			for k := range differences {
-				differences[k].explain(&old[i], &t)
-			}
+			continue
+		}
+		differences := differing(old[i].Intervals, t.Intervals)
+		for k := range differences {
+			differences[k].explain(&old[i], &t)
+		}
+		differences = append(differences, differingTargets(before.side(&old[i], r), after.side(&t, r))...)
+		if len(differences) > 0 {
 			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, differences})
 		}
 	}
@@ -108,7 +126,7 @@ func differing(before, after []Interval) (differences []Difference) {
 			until = a.Until
 		}
 		if b.State != a.State {
-			differences = append(differences, Difference{from, until, b.Cause, a.Cause})
+			differences = append(differences, Difference{From: from, Until: until, Before: b.Cause, After: a.Cause})
 		}
 		if !until.Before(&b.Until) {
 			i++
@@ -145,7 +163,7 @@ func (c *Change) rows(all *Changes, zone *time.Location) (rows [][]string) {
 		return [][]string{{in(zone, all.From), in(zone, all.Until), "gate", "no gate", "-"}}
 	}
 	for _, s := range c.Differences {
-		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, format.Printable(s.After.ShortReason() + ", was " + s.Before.ShortReason())})
+		rows = append(rows, []string{in(zone, s.From), in(zone, s.Until), s.Before.State, s.After.State, format.Printable(s.Why())})
 	}
 	return rows
 }

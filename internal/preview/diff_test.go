@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	decision "github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -26,8 +27,12 @@ func changes(t *testing.T, before, after *preview.Set) string {
 			lines = append(lines, c.Gate+" "+c.Change)
 		}
 		for _, s := range c.Differences {
-			lines = append(lines, fmt.Sprintf("%s %s %s-%s %s %s: %s, %s", c.Gate, c.Change, s.From.UTC().Format("15:04"), s.Until.UTC().Format("15:04"),
-				s.Before.State, s.After.State, s.Before.ShortReason(), s.After.ShortReason()))
+			line := fmt.Sprintf("%s %s %s-%s %s %s: %s, %s", c.Gate, c.Change, s.From.UTC().Format("15:04"), s.Until.UTC().Format("15:04"),
+				s.Before.State, s.After.State, s.Before.ShortReason(), s.After.ShortReason())
+			if s.Targets != nil {
+				line += ", only " + decision.Only(s.Targets)
+			}
+			lines = append(lines, line)
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -35,6 +40,13 @@ func changes(t *testing.T, before, after *preview.Set) string {
 
 func TestDiffHasIntervalsWithDifferentState(t *testing.T) {
 	web, evening := gate("web", "12:00"), exception("hotfix", "web")
+	some := func(e, targets string) string {
+		return strings.Replace(e, "spec:\n", "spec:\n  targets: ["+targets+"]\n", 1)
+	}
+	apps, team := some(evening, "{kind: Kustomization, name: apps}"), some(evening, `{kind: HelmRelease, name: "*", matchLabels: {team: a}}`)
+	frozen := strings.Replace(web, "openPeriods:", "closePeriods: [{name: freeze, start: \"19:30\", end: \"23:00\"}]\n  openPeriods:", 1)
+	shut := strings.NewReplacer("openPeriods", "closePeriods", "20:00", "11:00", "21:00", "13:00").Replace(apps)
+	opens, text := "apps/web changed 20:00-21:00 closed opened: outside open periods, exception hotfix", ", only Kustomization/apps"
 	for name, tc := range map[string]struct{ before, after, want string }{
 		"the same":            {web, web, ""},
 		"a comment":           {web, "# hello\n" + web, ""},
@@ -49,6 +61,16 @@ func TestDiffHasIntervalsWithDifferentState(t *testing.T) {
 		"all at once":         {gate("z", "11:00") + web, gate("a", "11:00") + gate("web", "13:00"), "apps/a added\napps/web changed 12:00-13:00 closed opened: outside open periods, open period day\napps/z removed"},
 		"another order":       {gate("z", "11:00") + web, web + gate("z", "11:00"), ""},
 		"nothing to nothing":  {"", "", ""},
+		"some targets":        {web, web + apps, opens + text},
+		"some that close":     {web, web + shut, "apps/web changed 11:00-12:00 opened closed: open period day, exception hotfix" + text},
+		"some that stay":      {web + apps, web + apps, ""},
+		"some that go":        {web + apps, web, "apps/web changed 20:00-21:00 opened closed: exception hotfix, outside open periods" + text},
+		"other targets":       {web + apps, web + team, "apps/web changed 20:00-21:00 opened closed: exception hotfix, outside open periods" + text + "\n" + opens + ", only HelmRelease/* with team=a"},
+		"some at other times": {web + apps, web + strings.Replace(apps, "20:00", "20:30", 1), "apps/web changed 20:00-20:30 opened closed: exception hotfix, outside open periods" + text},
+		"the gate and some":   {web, gate("web", "13:00") + apps, "apps/web changed 12:00-13:00 closed opened: outside open periods, open period day\n" + opens + text},
+		"some, then all":      {web + apps, web + evening, opens},
+		"some in a period":    {frozen, frozen + apps, strings.Replace(opens, "outside open periods", "close period freeze", 1) + text},
+		"a freeze over some":  {web + apps, strings.NewReplacer("freeze", "hard, override: Deny", "19:30", "20:30").Replace(frozen) + apps, "apps/web changed 20:30-21:00 opened closed: exception hotfix, close period hard" + text},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := changes(t, manifests(t, tc.before), manifests(t, tc.after)); got != tc.want {

@@ -290,6 +290,7 @@ func TestWhatIfShowsChanges(t *testing.T) {
 		"a file wins":                {map[string]string{"manifests": "no", "file": web}, 200, []string{"shop/web <small>changed"}},
 		"an empty file":              {map[string]string{"manifests": web, "file": ""}, 200, []string{"shop/web <small>changed"}},
 		"a new one":                  {map[string]string{"manifests": fmt.Sprintf(manifestOfWeb, "other")}, 200, []string{"shop/other <small>added"}},
+		"some targets":               {map[string]string{"manifests": hotfixOfApps}, 200, []string{"shop/web <small>changed", "exception apps <small>only for Kustomization/apps"}},
 		"nothing":                    {map[string]string{"manifests": "kind: Other\n"}, 200, []string{"there is no gate and no exception in the manifests"}},
 		"invalid":                    {map[string]string{"manifests": strings.Replace(web, "20:00", "25:00", 1) + "{"}, 200, []string{"manifests: shop/web: spec.openPeriods[0]", "yaml: "}},
 		"html":                       {map[string]string{"manifests": "<script>"}, 200, []string{"&lt;script&gt;"}},

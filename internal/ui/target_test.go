@@ -13,6 +13,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ledger"
 )
 
+// hotfixOfApps closes the Kustomization apps of a Gate for a day.
+const hotfixOfApps = "apiVersion: gating.toolkit.fluxcd.io/v1alpha1\nkind: GateException\nmetadata: {name: apps}\nspec: {gateRef: {name: web}, default: closed, targets: [{kind: Kustomization, name: apps}], validFrom: \"2026-11-28T00:00:00Z\", validUntil: \"2026-11-29T00:00:00Z\"}\n"
+
 // limited returns the reader of a Gate with an open request for the Kustomization apps from 18:00 to 20:00 in Oslo, and of that target. An
 // exception with a selector opens the target on the next day.
 func limited(t *testing.T) *fake {

@@ -7,6 +7,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/explain"
 	"github.com/fluxcd/gating-controller/internal/format"
+	"github.com/fluxcd/gating-controller/internal/gate"
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
@@ -14,6 +15,7 @@ import (
 var functions = template.FuncMap{
 	"words":     preview.ShortReason,
 	"printable": format.Printable,
+	"only":      gate.Only,
 	"short":     short,
 	"happened":  happened,
 	"legend":    legend,

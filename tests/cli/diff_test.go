@@ -29,6 +29,7 @@ func TestDiffComparesManifestsWithCluster(t *testing.T) {
 		day   = " 2026-11-24T00:00:00Z 2026-11-25T00:00:00Z "
 		same  = "No gate changes its state from 2026-11-24T00:00:00Z until 2026-11-25T00:00:00Z."
 	)
+	some := strings.NewReplacer("name: lunch", "name: apps", "closePeriods", "targets: [{kind: Kustomization, name: apps}], closePeriods", "T10", "T12", "T11", "T13").Replace(lunch)
 	for name, tc := range map[string]struct {
 		manifests, flags string
 		code             int
@@ -42,6 +43,7 @@ func TestDiffComparesManifestsWithCluster(t *testing.T) {
 		"a gate that is pruned":             {plain + lunch, "--prune", 1, "flux-system/other" + day + "gate no gate -"},
 		"a new gate":                        {strings.ReplaceAll(plain, "plain", "new"), "", 1, "flux-system/new" + day + "no gate new gate -"},
 		"a default that changes":            {strings.ReplaceAll(plain, "opened", "closed"), "", 1, "flux-system/plain 2026-11-24T00:00:00Z 2026-11-24T10:00:00Z opened closed default, was default flux-system/plain 2026-11-24T11:00:00Z 2026-11-25T00:00:00Z opened closed default, was default"},
+		"an exception for some targets":     {some, "", 1, "flux-system/plain 2026-11-24T12:00:00Z 2026-11-24T13:00:00Z opened closed only Kustomization/apps: exception apps, was default"},
 		"an exception at another time":      {strings.ReplaceAll(lunch, "T11:", "T12:"), "", 1, "flux-system/plain 2026-11-24T11:00:00Z 2026-11-24T12:00:00Z opened closed exception lunch, was default"},
 	} {
 		t.Run(name, func(t *testing.T) {
