@@ -49,6 +49,8 @@ func TestExceptionForSomeTargets(t *testing.T) {
 		return nil
 	})
 	w.isHeldBy(web, "production")
+	w.expect(w.gate("exception", "production", "--for=1h", "--only-selector=team=shop"), 0, "  targets:\n  - kind: Kustomization\n    name: web\n  validFrom", "")
+	w.expect(w.gate("exception", "production", "--for=1h", "--only-selector=team=none"), exitError, "", "no target of gate "+w.Namespace+"/production has the labels team=none")
 	w.expect(w.gate("preview", "--target", "ks/apps"), 0, "hotfix", "")
 	w.expect(w.gate("preview", "--target", "ks/other"), 0, "", "No gate among these governs Kustomization "+w.Namespace+"/other.")
 	w.Eventually("the targets are counted", func() error {
@@ -91,6 +93,16 @@ func TestRequestForSomeTargets(t *testing.T) {
 	released("web", web)
 	w.expect(w.gate("close", "production", "--for=1h", "--only=kustomization/apps"), 0, "requesting to close only Kustomization/apps until", "")
 	w.isHeldBy(apps, "production")
+	w.expect(w.gate("reset", "production", "--only=kustomization/other"), 0, "has no request to withdraw", "")
+	w.expect(w.gate("open", "production", "--for=1h", "--only=kustomization/apps", "--only=kustomization/web"), 0, "requesting to open only", "")
+	released("apps", apps)
+	w.expect(w.gate("reset", "production", "--only=kustomization/apps"), 0,
+		"withdrawing the open request of admin only for Kustomization/apps, Kustomization/web, for Kustomization/apps", "")
+	w.isHeldBy(apps, "production")
+	w.expect(w.gate("close", "production", "--for=1h", "--only=kustomization/apps"), 0, "requesting to close only Kustomization/apps until", "")
+	if w.Read(web); harness.Suspended(web) {
+		t.Error("the other target of the request is held")
+	}
 	w.expect(w.gate("reset", "production"), 0, "withdrawing the open request of admin only for Kustomization/web", "")
 	w.expect(w.gate("reset", "production"), 0, "withdrawing the close request of admin only for Kustomization/apps", "")
 	w.isHeldBy(web, "production")

@@ -31,6 +31,7 @@ type exceptionFlags struct {
 	rest, from, until, lasts, reason, name string
 	lead, ttl                              string
 	periods, only                          []string
+	onlySelector                           string
 	opens, closes, apply                   bool
 	dryRun                                 string
 	// zone is the time zone of periods. Empty means the time zone of the Gate.
@@ -50,6 +51,7 @@ The exception opens the Gate (openPeriods), or closes it with --close (closePeri
 unless you add --open.
 
 --only limits the exception to some targets of the Gate, and the state of the Gate does not change. Use * as NAME for all targets of a kind.
+--only-selector writes the names of the targets that have the labels now: a label that is added later has no effect.
 
 --from and --until are in your time zone. The times of --period are in the zone of --timezone, or else in that of the Gate, and the exception gets that
 zone as its timeZone. The command reads the Gate from the cluster, and warns if the exception has no effect or only a part of it. Without a cluster,
@@ -95,6 +97,7 @@ func (f *exceptionFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.lasts, "for", "", "How long the exception is in force, instead of --until, such as 2h or 3d.")
 	flags.StringArrayVar(&f.periods, "period", nil, "The times of day in which the exception opens or closes the Gate, such as 22:00-05:00, \"mon-fri 10:00-12:00\" or \"sat,sun 08:00-24:00\". Can be repeated.")
 	flags.StringArrayVar(&f.only, "only", nil, "A target of the Gate as KIND/NAME, such as kustomization/apps, to which the exception is limited. Can be repeated, up to 16 times.")
+	flags.StringVar(&f.onlySelector, "only-selector", "", "Limit the exception to the targets that have these labels now, such as team=payments. At most 16, together with --only.")
 	flags.StringVar(&f.lead, "lead-time", "", "How long before a period of the exception the schedule does not switch to the opposite state, such as 1h.")
 	flags.StringVar(&f.ttl, "ttl", "", "How long after its end the controller deletes the exception, such as 30d. Omit it for Git.")
 	flags.StringVar(&f.reason, "reason", "", "The reason, for the annotation kubernetes.io/description.")
@@ -137,6 +140,8 @@ func runException(ctx context.Context, k *kube.Factory, c *kube.Cluster, name st
 		return err
 	case f.zone == "" && len(f.periods) > 0:
 		return fmt.Errorf("%w; without the gate, --period needs --timezone", err)
+	case f.onlySelector != "":
+		return fmt.Errorf("%w; --only-selector needs the gate", err)
 	default:
 		g = nil
 		t.Warn("the exception is not checked against the gate: %s", term.OneLine(err.Error()))
@@ -144,6 +149,11 @@ func runException(ctx context.Context, k *kube.Factory, c *kube.Cluster, name st
 	e, err := f.exception(key, g, now)
 	if err != nil {
 		return err
+	}
+	if f.onlySelector != "" {
+		if err := addSelected(ctx, k, c, g, e, f.onlySelector); err != nil {
+			return err
+		}
 	}
 	if errs := timetable.ValidateException(e); len(errs) > 0 {
 		return errs.ToAggregate()

@@ -90,10 +90,31 @@ func (o *only) targets(ctx context.Context, g *v1alpha1.Gate) (all []v1alpha1.Re
 	case n == 0:
 		return nil, fmt.Errorf("no target of gate %s has the labels %s", kube.FullName(g), o.selector)
 	case n > v1alpha1.MaxRequestTargets:
-		return nil, fmt.Errorf("%d targets of gate %s are named or have the labels, and a request can have %d: use kubectl gate exception", n, kube.FullName(g), v1alpha1.MaxRequestTargets)
+		return nil, fmt.Errorf("%d targets of gate %s are named or have the labels, and at most %d are possible: use kubectl gate exception with --only KIND/*", n, kube.FullName(g), v1alpha1.MaxRequestTargets)
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.RequestTarget) int { return strings.Compare(a.String(), b.String()) })
 	return all, nil
+}
+
+// addSelected adds the targets of a Gate that have labels to those of an exception. It returns an error if there are none or too many.
+func addSelected(ctx context.Context, k *kube.Factory, c *kube.Cluster, g *v1alpha1.Gate, e *v1alpha1.GateException, selector string) error {
+	objects, err := k.Objects(ctx, c)
+	if err != nil {
+		return err
+	}
+	selected, err := (&only{objects: objects, scope: c.VerdictScope(ctx), selector: selector}).targets(ctx, g)
+	if err != nil {
+		return err
+	}
+	for _, t := range selected {
+		if !slices.Contains(requestTargets(g, e.Spec.Targets), t) {
+			e.Spec.Targets = append(e.Spec.Targets, v1alpha1.TargetReference{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name})
+		}
+	}
+	if n := len(e.Spec.Targets); n > v1alpha1.MaxExceptionTargets {
+		return fmt.Errorf("--only and --only-selector name %d targets, and an exception can have %d: use --only KIND/*, or matchLabels in a file", n, v1alpha1.MaxExceptionTargets)
+	}
+	return nil
 }
 
 // targetOf returns the object that a reference names. It returns an error if the object does not exist or is not a target of the Gate.

@@ -3,6 +3,7 @@ package act
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // NewResetCommand returns the command reset.
 func NewResetCommand(k *kube.Factory) *cobra.Command {
-	f := &requestFlags{}
+	f, only := &requestFlags{}, []string(nil)
 	cmd := &cobra.Command{
 		Use:   "reset NAME...",
 		Short: "Withdraw requests, so that the schedule applies again",
@@ -27,10 +28,17 @@ makes a request instead of withdrawing any.
 
 To withdraw an open request, reset makes a close request without a duration, and to withdraw close requests an open request without a duration. So you
 need the permission to close or to open, and with spec.approvals.openRequests others must approve the withdrawal of a close request. If no request is in force,
-reset withdraws requests that wait for approval or are planned: open requests, or your own close requests.`,
+reset withdraws requests that wait for approval or are planned: open requests, or your own close requests.
+
+With --only, reset withdraws requests for some targets, for the named targets alone. The other targets of such a request keep it, and so does the
+Gate. A planned request is withdrawn if all of its targets are named.`,
 		Example: `  # The hotfix is out
-  kubectl gate reset production --reason "hotfix 1234 is out"`,
+  kubectl gate reset production --reason "hotfix 1234 is out"
+
+  # One of the targets of a request is done
+  kubectl gate reset production --only kustomization/apps`,
 	}
+	cmd.Flags().StringArrayVar(&only, "only", nil, "A target as KIND/NAME, such as kustomization/apps, for which requests for some targets are withdrawn. Can be repeated, up to 16 times.")
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.Names = args
@@ -38,8 +46,15 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 		if err != nil {
 			return err
 		}
+		refs, err := kube.ParseTargets(only)
+		if err == nil && len(refs) > v1alpha1.MaxRequestTargets {
+			err = fmt.Errorf("--only names %d targets, and a request can have %d", len(refs), v1alpha1.MaxRequestTargets)
+		}
+		if err != nil {
+			return err
+		}
 		_, err = requestGates(cmd.Context(), k, f, func(g *v1alpha1.Gate) (*request, error) {
-			if r := withdraw(g, now, f.reason); r != nil {
+			if r := withdraw(g, now, f.reason, refs...); r != nil {
 				return r, nil
 			}
 			return nil, skipError("has no request to withdraw")
@@ -50,11 +65,20 @@ reset withdraws requests that wait for approval or are planned: open requests, o
 }
 
 // withdraw returns the request that withdraws the requests of a Gate that are in force. If none is in force, it withdraws the planned and
-// waiting requests. It returns nil if there are no requests. Requests that the controller has not handled yet also count.
-func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
+// waiting requests. It returns nil if there are no requests. Requests that the controller has not handled yet also count. If there are
+// targets, it withdraws requests with targets, for these alone.
+func withdraw(g *v1alpha1.Gate, now time.Time, reason string, only ...v1alpha1.TargetReference) *request {
 	g = g.DeepCopy()
 	gate.ApplyRequests(g, ledger.Stamped, now) // without stamps, a request that needs approvals only waits
 	inForce, planned := ledger.RequestsAt(g, now)
+	targets := requestTargets(g, only)
+	if targets != nil {
+		named := func(t v1alpha1.RequestTarget) bool { return slices.Contains(targets, t) }
+		inForce = slices.DeleteFunc(inForce, func(r v1alpha1.AcceptedRequest) bool { return !slices.ContainsFunc(r.Targets, named) })
+		planned = slices.DeleteFunc(planned, func(r v1alpha1.AcceptedRequest) bool {
+			return r.Targets == nil || slices.ContainsFunc(r.Targets, func(t v1alpha1.RequestTarget) bool { return !named(t) })
+		})
+	}
 	all, planning := inForce, ""
 	if len(all) == 0 {
 		all, planning = planned, "planned "
@@ -62,7 +86,7 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 	if len(all) == 0 {
 		return nil
 	}
-	r := &request{action: v1alpha1.RequestClose, at: now.Truncate(time.Microsecond), reason: reason, withdraws: true}
+	r := &request{action: v1alpha1.RequestClose, at: now.Truncate(time.Microsecond), reason: reason, withdraws: true, targets: targets}
 	if all[0].Action == v1alpha1.RequestClose {
 		r.action = v1alpha1.RequestOpen
 	}
@@ -79,7 +103,22 @@ func withdraw(g *v1alpha1.Gate, now time.Time, reason string) *request {
 		words = append(words, fmt.Sprintf("the %s%s", planning, describeWithdrawn(a)))
 	}
 	r.words = strings.Join(words, " and ")
+	if targets != nil {
+		r.words += ", for " + ledger.FormatTargets(targets)
+	}
 	return r
+}
+
+// requestTargets returns references as targets of a request.
+func requestTargets(g *v1alpha1.Gate, refs []v1alpha1.TargetReference) (targets []v1alpha1.RequestTarget) {
+	for _, ref := range refs {
+		t := v1alpha1.RequestTarget{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+		if t.Namespace == g.Namespace {
+			t.Namespace = ""
+		}
+		targets = append(targets, t)
+	}
+	return targets
 }
 
 // describeWithdrawn describes a request by its action, requester and reason.

@@ -86,7 +86,7 @@ func awaitRequest(ctx context.Context, t *term.Terminal, c *kube.Cluster, r *res
 	if waits != "" {
 		return ineffectiveError("the request is accepted, and " + waits)
 	}
-	if r.request.targets != nil {
+	if r.request.targets != nil && !r.request.withdraws {
 		return r.limitedVain()
 	}
 	if !r.request.withdraws && describe.State(r.gate) != string(r.request.wanted()) {
@@ -144,7 +144,7 @@ func isHandled(g *v1alpha1.Gate, r *request) bool {
 func isSettling(r *result, now time.Time) bool {
 	g := r.gate
 	if r.request.withdraws {
-		return ledger.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
+		return r.request.targets == nil && ledger.DecidedBy(g, now) != nil && now.Sub(r.request.at) < 2*time.Second
 	}
 	if r.request.targets != nil {
 		o := overlayOf(g, r.request)
