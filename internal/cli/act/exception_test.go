@@ -114,6 +114,50 @@ func TestIneffectiveExceptionsAreReported(t *testing.T) {
 	}
 }
 
+func TestIneffectiveExceptionsForSomeTargetsAreReported(t *testing.T) {
+	apps := []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
+	forApps := func(e *v1alpha1.GateException) { e.Spec.Targets = apps }
+	deny := func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny }
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.Gate)
+		others []*v1alpha1.GateException
+		want   []string
+		inVain string
+	}{
+		"nothing does":  {func(*v1alpha1.Gate) {}, nil, nil, ""},
+		"a hard freeze": {deny, nil, nil, "these targets stay closed: close period freeze (override: Deny)"},
+		"a hard freeze that ends before": {
+			func(g *v1alpha1.Gate) {
+				deny(g)
+				g.Spec.ClosePeriods[0].Until = v1alpha1.NewDateTime(now.Add(30 * time.Minute))
+			},
+			nil, []string{"these targets are still closed from 2026-11-21 12:00 UTC until 2026-11-21 12:30 UTC: close period freeze (override: Deny)"}, "",
+		},
+		"a close request for the gate": {
+			func(g *v1alpha1.Gate) {
+				g.Status.Requests = []v1alpha1.AcceptedRequest{{Action: v1alpha1.RequestClose, State: v1alpha1.RequestInForce, Unlimited: true, RequestedAt: metav1.NewMicroTime(now)}}
+			},
+			nil, nil, "these targets stay closed: close request",
+		},
+		"a suspended gate":                {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}, ""},
+		"not an exception of the gate":    {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now)}, nil, ""},
+		"not an exception for the target": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now, forApps)}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := freezing(v1alpha1.OverrideAllow)
+			tc.change(g)
+			e := anException(now, forApps, func(e *v1alpha1.GateException) { e.Name = "new" })
+			got, inVain := plannedException{gate: g, exception: e, others: tc.others}.warnings(now)
+			if !slices.EqualFunc(got, tc.want, strings.HasPrefix) || inVain != tc.inVain {
+				t.Errorf("got %q, %q, want %q, %q", got, inVain, tc.want, tc.inVain)
+			}
+			if !e.HasTargets() {
+				t.Error("the exception has lost its targets")
+			}
+		})
+	}
+}
+
 func TestPeriodsAreParsed(t *testing.T) {
 	for text, want := range map[string]string{
 		"22:00-05:00":                 "period-1: daily from 22:00 to 05:00",
