@@ -117,6 +117,7 @@ func TestIneffectiveExceptionsAreReported(t *testing.T) {
 func TestIneffectiveExceptionsForSomeTargetsAreReported(t *testing.T) {
 	apps := []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
 	forApps := func(e *v1alpha1.GateException) { e.Spec.Targets = apps }
+	shuts := func(e *v1alpha1.GateException) { e.Spec.Default = v1alpha1.StateClosed }
 	deny := func(g *v1alpha1.Gate) { g.Spec.ClosePeriods[0].Override = v1alpha1.OverrideDeny }
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.Gate)
@@ -140,7 +141,7 @@ func TestIneffectiveExceptionsForSomeTargetsAreReported(t *testing.T) {
 			nil, nil, "these targets stay closed: close request",
 		},
 		"a suspended gate":                {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, nil, []string{"the gate is suspended"}, ""},
-		"not an exception of the gate":    {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now)}, nil, ""},
+		"not one that closes the gate":    {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now, shuts)}, nil, ""},
 		"not an exception for the target": {func(*v1alpha1.Gate) {}, []*v1alpha1.GateException{anException(now, forApps)}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
