@@ -23,21 +23,29 @@ type HistoryEntry struct {
 	// clock of the controller.
 	At metav1.Time `json:"at"`
 
-	// state is the state of the Gate after the change: closed or opened. Missing
-	// if the entry is only about a request or a pass.
+	// state is the state after the change: closed or opened. It is that of the
+	// Gate, or of the targets in targets. Missing if the entry is only about a
+	// request or a pass, or about the end of an exception with targets.
 	// +optional
 	State State `json:"state,omitempty"`
 
 	// reason is the reason of the state, such as OpenPeriod, which is one of the
 	// reasons of the condition Opened. For a request, it is RequestAccepted,
 	// RequestPlanned, RequestWithdrawn, RequestRefused or RequestApproved. For a
-	// pass, it is PassGranted, PassEnded or PassRefused.
+	// pass, it is PassGranted, PassEnded or PassRefused. For an exception with
+	// targets, it is OverlayStarted or OverlayEnded.
 	Reason string `json:"reason"`
 
 	// target is the target of a pass, such as Kustomization shop/web. Missing for
 	// other entries.
 	// +optional
 	Target string `json:"target,omitempty"`
+
+	// targets are the targets to which the request or the exception is limited, at
+	// most three of them, such as Kustomization/apps and 2 more. Missing for
+	// other entries.
+	// +optional
+	Targets string `json:"targets,omitempty"`
 
 	// outcome is the outcome of a pass that has ended: Succeeded or Failed,
 	// according to the condition Ready of the target, or TimedOut, Closed, Opened,

@@ -15,7 +15,7 @@ var (
 )
 
 func RecordHistory(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) {
-	g.Status.History = history(g, d, handled, now, changed)
+	g.Status.History = history(g, g, d, handled, now, changed)
 }
 
 func RecordPasses(g *v1alpha1.Gate, passes []v1alpha1.HistoryEntry) {

@@ -16,10 +16,11 @@ import (
 // maxRefused bounds the error of a refused request in the history, in bytes.
 const maxRefused = 512
 
-// history returns the history of a Gate with new entries for the change of state and for the handled requests, accepted or refused. The
-// request that changed the state has no entry of its own.
-func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) []v1alpha1.HistoryEntry {
-	at, entries := metav1.NewTime(now), g.Status.History
+// history returns the history of a Gate with new entries for the change of state, for the handled requests, accepted or refused, and for
+// exceptions with targets that begin or cease to determine a state. The request that changed the state has no entry of its own.
+func history(before, g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Time, changed bool) []v1alpha1.HistoryEntry {
+	at, entries := metav1.NewTime(now), overlayEntries(before, g, metav1.NewTime(now))
+	entries = append(entries, g.Status.History...)
 	for _, r := range handled {
 		if !changed || r.Err != nil || !r.Is(d.Request) {
 			entries = append([]v1alpha1.HistoryEntry{requestEntry(g, r, at)}, entries...)
@@ -29,6 +30,25 @@ func history(g *v1alpha1.Gate, d Decision, handled []ledger.Request, now time.Ti
 		entries = append([]v1alpha1.HistoryEntry{stateEntry(d, at)}, entries...)
 	}
 	return bounded(entries)
+}
+
+// overlayEntries returns the entries about overlays of exceptions that began or ended between two statuses. Those of requests have the
+// entries of the requests.
+func overlayEntries(before, after *v1alpha1.Gate, at metav1.Time) (entries []v1alpha1.HistoryEntry) {
+	started, ended := OverlayChanges(before, after)
+	for _, o := range started {
+		if o.Exception != "" {
+			entries = append(entries, v1alpha1.HistoryEntry{
+				At: at, State: o.State, Reason: v1alpha1.OverlayStartedReason, Exception: o.Exception, Targets: OverlayTargets(o), Until: o.Until.DeepCopy(),
+			})
+		}
+	}
+	for _, o := range ended {
+		if o.Exception != "" {
+			entries = append(entries, v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.OverlayEndedReason, Exception: o.Exception, Targets: OverlayTargets(o)})
+		}
+	}
+	return entries
 }
 
 // withPasses adds entries about passes to a history, ordered by time. Entries older than the whole history are dropped, because they have
@@ -83,6 +103,9 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 	if !r.At.IsZero() {
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
+	if r.Targets != nil {
+		e.Targets = Only(references(v1alpha1.RequestOverlayTargets(r.Targets)))
+	}
 	switch end := r.End(g.Spec.Window); {
 	case r.Err != nil:
 		e.Refused = format.OneLine(r.Err.Error(), maxRefused)
@@ -92,13 +115,14 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 	return e
 }
 
-// bounded returns the entries that fit into the history. Passes get at most half of the space, so that they do not displace openings and
-// closings.
+// bounded returns the entries that fit into the history. Passes and exceptions with targets get at most half of the space, so that they do
+// not displace openings and closings of the Gate.
 func bounded(history []v1alpha1.HistoryEntry) (kept []v1alpha1.HistoryEntry) {
 	all := historyLimit{v1alpha1.MaxHistory, v1alpha1.MaxHistoryBytes}
-	passes := historyLimit{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
+	part := historyLimit{v1alpha1.MaxHistory / 2, v1alpha1.MaxHistoryBytes / 2}
 	for _, e := range history {
-		if e.Target != "" && !passes.takes(e) {
+		isPart := e.Target != "" || e.Reason == v1alpha1.OverlayStartedReason || e.Reason == v1alpha1.OverlayEndedReason
+		if isPart && !part.takes(e) {
 			continue
 		}
 		if !all.takes(e) {
@@ -115,6 +139,6 @@ type historyLimit struct{ entries, bytes int }
 // takes reserves space for an entry. It returns false if there is not enough, and then also for all later entries.
 func (r *historyLimit) takes(e v1alpha1.HistoryEntry) bool {
 	r.entries--
-	r.bytes -= len(e.Target) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)
+	r.bytes -= len(e.Target) + len(e.Targets) + len(e.DecidedBy()) + len(e.RequestedBy) + len(e.Message) + len(e.ApprovedBy) + len(e.Refused)
 	return r.entries >= 0 && r.bytes >= 0
 }

@@ -42,7 +42,7 @@ func (r *Resolution) record() {
 	r.Changed = stateChanged(before, &g)
 	hasTransition := r.Changed || r.missed()
 	s.LastTransition = lastTransition(&g, r.Decision, r.At, hasTransition)
-	s.History = history(&g, r.Decision, r.Handled, r.At, hasTransition)
+	s.History = history(before, &g, r.Decision, r.Handled, r.At, hasTransition)
 	if r.State == v1alpha1.StateOpened && HasWaves(&g) && !g.Audits() && HasNewProceed(&g, s.Release) {
 		r.Proceeds, s.Release = true, withProceed(&g, r.At)
 	}

@@ -31,4 +31,6 @@ var shortReasons = map[string]string{
 	v1alpha1.DefaultReason:             "default",
 	v1alpha1.TimeUnknownReason:         "time unknown",
 	v1alpha1.GateNotFoundReason:        "gate not found",
+	v1alpha1.OverlayStartedReason:      "exception",
+	v1alpha1.OverlayEndedReason:        "end of exception",
 }

@@ -36,6 +36,9 @@ func happened(e v1alpha1.HistoryEntry) string {
 	if e.State != "" {
 		text = string(e.State) + ", " + preview.ShortReason(e.Reason, e.DecidedBy())
 	}
+	if e.Targets != "" {
+		text += ", only " + e.Targets
+	}
 	if e.Refused != "" {
 		text += ": " + e.Refused
 	}

@@ -58,6 +58,20 @@ func TestHistoryEntryHasRefusal(t *testing.T) {
 	}
 }
 
+func TestHistoryEntryNamesTargets(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]v1alpha1.HistoryEntry{
+		"opened, exception hotfix, only Kustomization/apps": {State: v1alpha1.StateOpened, Reason: v1alpha1.OverlayStartedReason, Exception: "hotfix"},
+		"end of exception hotfix, only Kustomization/apps":  {Reason: v1alpha1.OverlayEndedReason, Exception: "hotfix"},
+		"open RequestAccepted, only Kustomization/apps":     {Action: v1alpha1.RequestOpen, Reason: v1alpha1.RequestAcceptedReason},
+	} {
+		e.Targets = "Kustomization/apps"
+		if got := happened(e); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestLinksReplaceOneParameter(t *testing.T) {
 	t.Parallel()
 	v := view{Days: 7, query: url.Values{"zone": {"UTC"}, "days": {"7"}}}

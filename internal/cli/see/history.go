@@ -202,6 +202,12 @@ func historyRow(t *term.Terminal, e v1alpha1.HistoryEntry, now time.Time) []stri
 	case e.Reason == v1alpha1.RequestPlannedReason:
 		what = string(e.Action) + " planned"
 	}
+	if e.Reason == v1alpha1.OverlayEndedReason {
+		what, why = "ended", describe.Words(v1alpha1.ExceptionAppliesReason, e.Exception)
+	}
+	if e.Targets != "" {
+		why = strings.TrimPrefix(why+", only "+e.Targets, "-, ")
+	}
 	return []string{e.At.In(now.Location()).Format(precise), what, why, until, term.OrDash(e.RequestedBy), term.OrDash(reason)}
 }
 
@@ -220,7 +226,7 @@ func passRow(e v1alpha1.HistoryEntry) (what, target, reason string) {
 func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 	table := csv.NewWriter(w)
 	if !noHeaders {
-		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "period", "exception", "until", "action", "requestedAt", "requestedBy", "message", "refused", "approvedBy", "emergency", "target", "outcome"})
+		_ = table.Write([]string{"at", "namespace", "gate", "state", "reason", "period", "exception", "until", "action", "requestedAt", "requestedBy", "message", "refused", "approvedBy", "emergency", "target", "outcome", "targets"})
 	}
 	for _, i := range items {
 		until, requestedAt := "", ""
@@ -233,7 +239,7 @@ func writeCSV(w io.Writer, items []historyItem, noHeaders bool) error {
 		_ = table.Write([]string{
 			i.At.UTC().Format(time.RFC3339), i.Metadata.Namespace, i.Metadata.Name, string(i.State), i.Reason, i.Period, i.Exception, until,
 			string(i.Action), requestedAt, escapeFormula(i.RequestedBy), escapeFormula(i.Message), escapeFormula(i.Refused),
-			escapeFormula(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome,
+			escapeFormula(i.ApprovedBy), map[bool]string{true: "true"}[i.Emergency], i.Target, i.Outcome, escapeFormula(i.Targets),
 		})
 	}
 	table.Flush()
