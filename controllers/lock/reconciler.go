@@ -221,9 +221,9 @@ func (r *Reconciler) namedIn(ctx context.Context, namespace string) (named map[s
 	return named, all
 }
 
-// refsIn returns the references of a Gate that lock targets in a namespace, or the references that span namespaces for v1alpha1.AnyName.
-// It returns false if the references are no reason to add the Gate to the GateLock. Only targets that are held by suspending them are
-// locked.
+// refsIn returns the references of a Gate that lock targets in a namespace, or the references that span namespaces for
+// v1alpha1.AnyName. It returns false if the references do not require an entry of the Gate in the GateLock. Only targets that are held
+// by suspending them are locked.
 func (r *Reconciler) refsIn(g *v1alpha1.Gate, namespace string) ([]v1alpha1.TargetReference, bool) {
 	refs := slices.DeleteFunc(slices.Clone(g.Spec.Targets), func(ref v1alpha1.TargetReference) bool {
 		a, err := target.For(ref.APIVersion, ref.Kind)
@@ -254,8 +254,8 @@ func (r *Reconciler) newPart(g *v1alpha1.Gate, namespace string, refs []v1alpha1
 	return part, false
 }
 
-// overlaidIn returns the references of an overlay that may match targets in a namespace, or in any namespace for v1alpha1.AnyName. It also
-// returns the namespace that each is limited to, empty if it is not limited by more than the GateLock.
+// overlaidIn returns the references of an overlay that may match targets in a namespace, or in any namespace for v1alpha1.AnyName. It
+// also returns the namespace that each reference is limited to, empty if only the GateLock limits it.
 func (r *Reconciler) overlaidIn(g *v1alpha1.Gate, o *v1alpha1.Overlay, namespace string) (refs []v1alpha1.TargetReference, namespaces []string) {
 	for i := range o.Targets {
 		ref := o.Targets[i].Reference()

@@ -9,9 +9,9 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// AddOverlay changes a part for an overlay, of a request or an exception, that locks or unlocks targets of the Gate. refs are the references of the overlay, and namespaces
-// has the namespace of each, empty for any. targets are the references of the Gate, which an overlay that locks needs in the part although
-// the Gate is open. Invalid selectors match nothing and are dropped.
+// AddOverlay adds an overlay of a request or an exception to a part. It locks or unlocks targets of the Gate. refs are the references
+// of the overlay, and namespaces contains the namespace of each, empty for any. targets are the references of the Gate. A locking
+// overlay needs them in the part even if the Gate is open. Invalid selectors match nothing and are dropped.
 func (p *Part) AddOverlay(locks, requested bool, refs []v1alpha1.TargetReference, namespaces []string, targets []v1alpha1.TargetReference) {
 	for i := range refs {
 		if t := selectorFor(&refs[i]); isValid(t.selector) && isValid(t.namespaceSelector) {
@@ -55,8 +55,8 @@ func putOverlays(spec *lockv1alpha1.GateLockSpec, gate string, overlays map[stri
 	}
 }
 
-// boundOverlays leaves out overlays if there are too many: those that unlock objects first, so that the objects stay locked. It returns the
-// Gates of those that it leaves out.
+// boundOverlays drops overlays if there are too many, first those that unlock objects, so that the objects stay locked. It returns the
+// Gates of the dropped overlays.
 func boundOverlays(spec *lockv1alpha1.GateLockSpec) (left []string) {
 	excess := -lockv1alpha1.MaxOverlayLocks
 	for _, locks := range spec.Overlays {
@@ -80,8 +80,8 @@ func boundOverlays(spec *lockv1alpha1.GateLockSpec) (left []string) {
 	return left
 }
 
-// locked returns the Gates that lock an object, among those that govern it: those with an overlay that locks it, and the locked and unknown
-// Gates without an overlay that unlocks it, except those that allow its initial reconciliation. The overlays of requests win over those of
+// locked returns the Gates among gates that lock an object: Gates with an overlay that locks it, and locked or unknown Gates without an
+// overlay that unlocks it, except Gates that allow its initial reconciliation. Overlays of requests take precedence over overlays of
 // exceptions.
 func locked(spec *lockv1alpha1.GateLockSpec, o Object, gates []string) []string {
 	overlaid, requested := map[string]bool{}, map[string]bool{}
