@@ -162,7 +162,7 @@ func TestDeletionOfEverythingIsRefused(t *testing.T) {
 			t.Fatalf("everything was deleted: %s", out)
 		}
 		for _, name := range []string{"gating-system", "gates.gating.toolkit.fluxcd.io", "gateexceptions.gating.toolkit.fluxcd.io", "gatereceivers.gating.toolkit.fluxcd.io", "calendarfeeds.gating.toolkit.fluxcd.io"} {
-			if !strings.Contains(out, "denied request: all gates must be gone first, or what they hold stays suspended; delete them, and then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
+			if !strings.Contains(out, "denied request: delete all gates first, because the objects that they hold would stay suspended; then annotate "+name+" with gating.toolkit.fluxcd.io/uninstall=true") {
 				t.Errorf("the output does not name %s: %s", name, out)
 			}
 		}
@@ -171,13 +171,13 @@ func TestDeletionOfEverythingIsRefused(t *testing.T) {
 	// A deleted policy is in force for another moment.
 	i.Throughout(5*time.Second, "the policy is in force", func() error {
 		_, err := i.Kubectl(i.Context(), "delete", "namespace", harness.RuntimeNamespace, "--dry-run=server")
-		if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
+		if err == nil || !strings.Contains(err.Error(), "delete all gates first") {
 			return errors.Join(err, errors.New("the namespace can be deleted"))
 		}
 		return nil
 	})
 	_, err := i.Kubectl(i.Context(), "delete", "--raw=/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Dgatereceivers.gating.toolkit.fluxcd.io")
-	if err == nil || !strings.Contains(err.Error(), "all gates must be gone first") {
+	if err == nil || !strings.Contains(err.Error(), "delete all gates first") {
 		t.Errorf("deletion as a collection: %v", err)
 	}
 	// The Pods would be deleted.
