@@ -55,9 +55,9 @@ type CalendarFeedSpec struct {
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// state limits the calendar to the times when Gates are opened, or to those
-	// when they are closed. If omitted, the calendar has both. Gates whose state
-	// cannot be determined are always included.
+	// state limits the calendar to the times when Gates are opened, or when they
+	// are closed. If omitted, the calendar has both. Gates whose state cannot be
+	// determined are always included.
 	// +optional
 	State State `json:"state,omitempty"`
 

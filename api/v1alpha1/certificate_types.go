@@ -8,8 +8,8 @@ import (
 // Gate.
 const DefaultSafetyMargin = 24 * time.Hour
 
-// CertificatePolicy specifies how a closed Gate handles certificates that are
-// about to expire: those of cert-manager Certificates and those of Machines.
+// CertificatePolicy specifies how a closed Gate handles the certificates of
+// cert-manager Certificates and of Machines that are about to expire.
 type CertificatePolicy struct {
 	// safetyMargin is how long before its expiry a certificate is renewed even if
 	// the Gate is closed, from 1m to 8784h (366 days). For a cert-manager

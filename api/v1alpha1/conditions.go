@@ -285,8 +285,8 @@ const (
 	// OverlayStartedReason means that an exception or a request for some targets
 	// began to keep them open or closed.
 	OverlayStartedReason = "OverlayStarted"
-	// OverlayEndedReason means that these targets no longer have that state
-	// because of it.
+	// OverlayEndedReason means that the exception or the request no longer keeps
+	// these targets open or closed.
 	OverlayEndedReason = "OverlayEnded"
 )
 

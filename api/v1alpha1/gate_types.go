@@ -164,11 +164,11 @@ type GateSpec struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// initialReconciliation is Hold or Allow. With Allow, the closed Gate does not
-	// hold a target that has never been reconciled successfully, for at most 1h
-	// after its creation. Every new object is then a way around a freeze, also one
-	// that was deleted and created again. A target is not held only if all of its
-	// closed Gates allow it. Defaults to Hold.
+	// initialReconciliation is Hold or Allow. With Allow, the closed Gate does
+	// not hold a target that has never been reconciled successfully, for at most
+	// 1h after its creation. New objects then bypass a freeze, including objects
+	// that were deleted and created again. A target is not held only if all of
+	// its closed Gates allow it. Defaults to Hold.
 	// +optional
 	InitialReconciliation InitialReconciliation `json:"initialReconciliation,omitempty"`
 
@@ -177,9 +177,9 @@ type GateSpec struct {
 	// +optional
 	Release *ReleasePolicy `json:"release,omitempty"`
 
-	// certificates specifies how the closed Gate handles certificates that are
-	// about to expire: those of cert-manager Certificates and those of Machines.
-	// If omitted, the defaults of its fields apply.
+	// certificates specifies how the closed Gate handles the certificates of
+	// cert-manager Certificates and of Machines that are about to expire. If
+	// omitted, the defaults of its fields apply.
 	// +optional
 	Certificates *CertificatePolicy `json:"certificates,omitempty"`
 
@@ -351,13 +351,13 @@ type TargetCounts struct {
 	Exempt int64 `json:"exempt,omitempty"`
 
 	// pending is the number of objects that are about to be held or released, or
-	// that have not been evaluated yet. It does not include those that wait for
-	// their turn in a release.
+	// that have not been evaluated yet. It does not include objects that wait for
+	// their slot or wave in a release.
 	// +optional
 	Pending int64 `json:"pending,omitempty"`
 
-	// overlaid is the number of objects with another state than the Gate, because
-	// of status.overlays.
+	// overlaid is the number of objects whose state differs from the state of the
+	// Gate because of status.overlays.
 	// +optional
 	Overlaid int64 `json:"overlaid,omitempty"`
 
@@ -472,9 +472,9 @@ type GateStatus struct {
 	// +optional
 	Exceptions []ExceptionRecord `json:"exceptions,omitempty"`
 
-	// overlays lists the states of targets that differ from the state of the Gate
-	// now or at the next change, because of GateExceptions with spec.targets. At
-	// most 32.
+	// overlays lists the targets whose state differs from the state of the Gate,
+	// now or at the next change, because of GateExceptions or requests with
+	// targets. At most 32.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

@@ -223,8 +223,8 @@ type Rollback struct {
 	// +optional
 	Gates string `json:"gates,omitempty"`
 
-	// refused is why the controller refused the request. Missing if it granted the
-	// request.
+	// refused is the reason why the controller refused the request. Missing if it
+	// granted the request.
 	// +optional
 	Refused string `json:"refused,omitempty"`
 }

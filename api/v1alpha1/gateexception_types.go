@@ -24,7 +24,7 @@ const (
 	// it. The limit bounds the time of a decision.
 	MaxEffectiveExceptions = 20
 
-	// MaxExceptionTargets is the number of entries in spec.targets.
+	// MaxExceptionTargets is the maximum number of entries in spec.targets.
 	MaxExceptionTargets = 16
 
 	// MaxTTLAfterExpired is the maximum of spec.ttlAfterExpired, ten years.
@@ -74,11 +74,12 @@ type GateExceptionSpec struct {
 	ValidUntil metav1.Time `json:"validUntil"`
 
 	// targets limits the exception to those targets of the Gate that one of the
-	// entries matches. The periods then apply to these targets only, and the state
-	// of the Gate does not change. They win over exceptions without targets. Among
-	// exceptions with targets, closed wins. Each entry is written as in
-	// spec.targets of a Gate. At most 16. If omitted, the exception applies to the
-	// Gate. Not together with leadTime.
+	// entries matches. The periods then apply to these targets only, and the
+	// state of the Gate does not change. An exception with targets takes
+	// precedence over exceptions without targets. Among exceptions with targets,
+	// closed takes precedence. Each entry is written as in spec.targets of a
+	// Gate. At most 16. If omitted, the exception applies to the Gate. Not
+	// together with leadTime.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
@@ -236,8 +237,8 @@ func (in *GateException) SetConditions(conditions []metav1.Condition) {
 
 // OnlyCloses returns whether the exception can close its Gate, but not open
 // it: it has closePeriods or default: closed, and no openPeriods. Such an
-// exception may overlap others, which apply at all times when it does not
-// close the Gate.
+// exception may overlap others, which apply whenever it does not close the
+// Gate.
 func (in *GateException) OnlyCloses() bool {
 	return len(in.Spec.OpenPeriods) == 0 && (in.Spec.Default == StateClosed || in.Spec.Default == "" && len(in.Spec.ClosePeriods) > 0)
 }

@@ -105,8 +105,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.type == 'generic-hmac' || !has(self.signature)",message="signature can only be set when type is generic-hmac"
 // +kubebuilder:validation:XValidation:rule="has(self.action) != has(self.actionExpr)",message="exactly one of action and actionExpr must be set"
 // +kubebuilder:validation:XValidation:rule="self.type != 'generic' || has(self.action) && self.action == 'close'",fieldPath=".type",message="type generic can only close, because the path is its only secret: set action: close without actionExpr, or use a type that verifies its sender, such as generic-hmac or generic-oidc"
-// +kubebuilder:validation:XValidation:rule="!has(self.targetsExpr) || has(self.targets)",message="targetsExpr requires targets, which limit what it can return: for any Kustomization, targets: [{kind: Kustomization, name: '*'}]"
-// +kubebuilder:validation:XValidation:rule="has(self.targetsExpr) || !has(self.targets) || self.targets.all(t, t.name != '*')",fieldPath=".targets",message="a request names its targets: the name * requires targetsExpr"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetsExpr) || has(self.targets)",message="targetsExpr requires targets, which limit its results: to allow any Kustomization, set targets: [{kind: Kustomization, name: '*'}]"
+// +kubebuilder:validation:XValidation:rule="has(self.targetsExpr) || !has(self.targets) || self.targets.all(t, t.name != '*')",fieldPath=".targets",message="the name * requires targetsExpr, because a request must name its targets"
 type GateReceiverSpec struct {
 	// type determines how webhooks are verified: generic, generic-hmac,
 	// generic-oidc, github, gitlab, standard-webhooks, flux-event or alertmanager.
@@ -195,9 +195,9 @@ type GateReceiverSpec struct {
 	Action RequestAction `json:"action,omitempty"`
 
 	// actionExpr is a CEL expression of type string that returns the requested
-	// action: 'open', 'close', or '' for no request. The variables are those of
-	// filter. Exactly one of action and actionExpr must be set. Not allowed for
-	// type generic.
+	// action: 'open', 'close', or '' for no request. The variables are the same
+	// as for filter. Exactly one of action and actionExpr must be set. Not
+	// allowed for type generic.
 	//
 	// Example: req.status == 'firing' ? 'close' : 'open'
 	// +kubebuilder:validation:MinLength=1
@@ -219,8 +219,8 @@ type GateReceiverSpec struct {
 	// targetsExpr is a CEL expression of type list(string) that returns the
 	// targets of a webhook, each as KIND/NAME, or as KIND/NAMESPACE/NAME for
 	// another namespace. All of them must be among targets. If the list is empty,
-	// the webhook makes no request. The variables are those of filter. Requires
-	// targets.
+	// the webhook makes no request. The variables are the same as for filter.
+	// Requires targets.
 	//
 	// Example: "['Kustomization/' + req.app]"
 	// +kubebuilder:validation:MinLength=1
@@ -244,19 +244,20 @@ type GateReceiverSpec struct {
 // ReceiverTarget is a target that the requests of a GateReceiver are limited
 // to.
 type ReceiverTarget struct {
-	// kind of the target, such as Kustomization.
+	// kind is the kind of the target, such as Kustomization.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9]*$')",message="kind must be a kind, such as Kustomization"
 	// +required
 	Kind string `json:"kind"`
 
-	// name of the target, or * for all targets of the kind.
+	// name is the name of the target, or * for all targets of the kind.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="name must be the name of an object, such as apps, or *"
 	// +required
 	Name string `json:"name"`
 
-	// namespace of the target. Defaults to the namespace of the GateReceiver.
+	// namespace is the namespace of the target. Defaults to the namespace of the
+	// GateReceiver.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="namespace must be the name of a namespace, such as apps"
 	// +optional

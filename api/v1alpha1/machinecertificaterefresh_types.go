@@ -113,10 +113,10 @@ type MachineCertificateRefreshStatus struct {
 	// +optional
 	Refreshing string `json:"refreshing,omitempty"`
 
-	// stopped is the failed refresh because of which no further refresh begins.
-	// Missing if no refresh has failed. It is removed when the Gates open again,
-	// when the spec is changed, or when the annotation
-	// reconcile.fluxcd.io/requestedAt is set.
+	// stopped is the failed refresh that prevents further refreshes. Missing if
+	// no refresh has failed. It is removed when the Gates open again, when the
+	// spec is changed, or when the annotation reconcile.fluxcd.io/requestedAt is
+	// set.
 	// +optional
 	Stopped *MachineFailure `json:"stopped,omitempty"`
 

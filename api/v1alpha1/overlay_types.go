@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MaxOverlays is the number of entries in status.overlays of a Gate.
+// MaxOverlays is the maximum number of entries in status.overlays of a Gate.
 const MaxOverlays = 32
 
 // Overlay is the state of some targets of a Gate while a request with targets
-// is in force, or while a GateException with spec.targets is valid. If several
-// overlays match a target, those of requests win over those of exceptions, and
-// then closed wins.
+// is in force, or while a GateException with spec.targets is valid. If
+// several overlays match a target, the overlays of requests take precedence
+// over the overlays of exceptions, and then closed takes precedence.
 type Overlay struct {
 	// exception is the name of the GateException. Missing if the overlay is from a
 	// request.
@@ -20,8 +20,8 @@ type Overlay struct {
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 
-	// requestedBy is the requester. Empty if unknown, and if the overlay is from a
-	// GateException.
+	// requestedBy is the requester. Empty if it is unknown, or if the overlay is
+	// from a GateException.
 	// +optional
 	RequestedBy string `json:"requestedBy,omitempty"`
 
@@ -31,18 +31,18 @@ type Overlay struct {
 	// +listType=atomic
 	Targets []OverlayTarget `json:"targets"`
 
-	// state of these targets until the time in until: closed or opened. Missing
-	// if they have the state of the Gate.
+	// state is the state of these targets until the time in until: closed or
+	// opened. Missing if they have the state of the Gate.
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// since is when the targets got this state from the overlay. Missing without
-	// state.
+	// since is the time when the targets got this state from the overlay. Missing
+	// without state.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 
-	// until is when state changes to next. Missing for a close request without an
-	// end.
+	// until is the time when state changes to next. Missing for a close request
+	// without an end.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
@@ -52,38 +52,39 @@ type Overlay struct {
 	Next State `json:"next,omitempty"`
 }
 
-// OverlayTarget is a TargetReference in a status, where nothing is validated
-// again.
+// OverlayTarget is a TargetReference in a status. It is not validated again.
 type OverlayTarget struct {
-	// apiVersion of the targets. Only its group counts.
+	// apiVersion is the API version of the targets. Only its group is used.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// kind of the targets.
+	// kind is the kind of the targets.
 	Kind string `json:"kind"`
 
-	// name of the target, or * for all objects of the kind.
+	// name is the name of the target, or * for all objects of the kind.
 	Name string `json:"name"`
 
-	// namespace of the targets. Defaults to the namespace of the Gate.
+	// namespace is the namespace of the targets. Defaults to the namespace of the
+	// Gate.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// namespaceSelector selects the namespaces of the targets by their labels.
+	// namespaceSelector selects the namespaces of the targets by label.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// matchLabels are labels that the targets must have, all of them.
+	// matchLabels are labels that the targets must have.
 	// +optional
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 
-	// matchExpressions are further conditions on the labels of the targets.
+	// matchExpressions are label selector requirements that the targets must meet
+	// in addition to matchLabels.
 	// +listType=atomic
 	// +optional
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
-// NewOverlayTargets returns references in the form of a status.
+// NewOverlayTargets converts references to OverlayTargets.
 func NewOverlayTargets(refs []TargetReference) []OverlayTarget {
 	targets := make([]OverlayTarget, len(refs))
 	for i := range refs {
@@ -96,8 +97,7 @@ func NewOverlayTargets(refs []TargetReference) []OverlayTarget {
 	return targets
 }
 
-// RequestOverlayTargets returns the targets of a request in the form of a
-// status.
+// RequestOverlayTargets converts the targets of a request to OverlayTargets.
 func RequestOverlayTargets(targets []RequestTarget) []OverlayTarget {
 	all := make([]OverlayTarget, len(targets))
 	for i, t := range targets {
@@ -106,7 +106,7 @@ func RequestOverlayTargets(targets []RequestTarget) []OverlayTarget {
 	return all
 }
 
-// Reference returns the target in the form of a spec.
+// Reference converts the target to a TargetReference.
 func (in *OverlayTarget) Reference() TargetReference {
 	ref := TargetReference{
 		APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace,

@@ -82,8 +82,8 @@ type ReleaseStatus struct {
 	// released is the number of those targets that are already released.
 	Released int64 `json:"released"`
 
-	// lastNamespace is the namespace of the last target that got its turn. The
-	// namespaces after it, in alphabetical order, are next.
+	// lastNamespace is the namespace of the target that got the last release
+	// slot. The namespaces after it, in alphabetical order, are next.
 	// +optional
 	LastNamespace string `json:"lastNamespace,omitempty"`
 

@@ -44,23 +44,23 @@ const (
 )
 
 const (
-	// MaxRequestTargets is the number of targets that one request can be limited
-	// to.
+	// MaxRequestTargets is the maximum number of targets in one request.
 	MaxRequestTargets = 16
-	// MaxLimitedRequests is the number of requests that are limited to some
-	// targets, of one Gate: in force, planned or waiting for approval.
+	// MaxLimitedRequests is the maximum number of requests with targets that are
+	// in force, planned or waiting for approval for one Gate.
 	MaxLimitedRequests = 12
 )
 
 // RequestTarget is a target that a request is limited to.
 type RequestTarget struct {
-	// kind of the target.
+	// kind is the kind of the target.
 	Kind string `json:"kind"`
 
-	// name of the target.
+	// name is the name of the target.
 	Name string `json:"name"`
 
-	// namespace of the target. Missing if it is the namespace of the Gate.
+	// namespace is the namespace of the target. Missing if it is the namespace of
+	// the Gate.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 }
@@ -162,9 +162,10 @@ type AcceptedRequest struct {
 
 	// state is Planned before the time of the request, Waiting while an open
 	// request needs more approvals, InForce while the request is in force, and
-	// Ended afterwards. Requests of at most 8 users can wait. A new one replaces
-	// that of the same user for the same targets. A waiting request is dropped
-	// when a user closes the Gate or one of its targets, and at until.
+	// Ended afterwards. Requests of at most 8 users can wait. A new request
+	// replaces the waiting request of the same user for the same targets. A
+	// waiting request is dropped when a user closes the Gate or one of its
+	// targets, and at until.
 	State RequestState `json:"state"`
 
 	// approvals lists the approvals of an open request by users other than its

@@ -21,89 +21,92 @@ const (
 	// MaxLabelLocks is the maximum number of entries for each key in spec.labels.
 	MaxLabelLocks = 512
 
-	// MaxOverlayLocks is how many entries spec.overlays of a GateLock has in
-	// total.
+	// MaxOverlayLocks is the maximum number of entries in spec.overlays of a
+	// GateLock, for all kinds together.
 	MaxOverlayLocks = 64
 )
 
-// GateLockSpec has the locked objects, for the admission policies in
+// GateLockSpec lists the locked objects, for the admission policies in
 // config/lock. A Gate locks its targets while it is closed and its mode is
-// Enforce. The policies look up objects in maps, so that the cost of a request
-// does not depend on the number of Gates. The maps are atomic, because only
-// the controller writes them, and because the managed fields of ten thousand
-// entries would not fit into an object.
+// Enforce. The policies look up objects in maps, so that the cost of a
+// request does not depend on the number of Gates. The maps are atomic,
+// because only the controller writes them, and because the managed fields of
+// ten thousand entries would not fit into an object.
 type GateLockSpec struct {
-	// gates has the Gates that objects can refer to by annotation, by
-	// namespace/name. The value is true if the Gate locks its targets. A Gate
-	// without an entry locks them, too.
+	// gates maps the Gates that objects can refer to by annotation, as
+	// namespace/name, to whether they lock their targets. A Gate without an entry
+	// locks them, too.
 	// +mapType=atomic
 	// +optional
 	Gates map[string]bool `json:"gates,omitempty"`
 
-	// initial has the Gates with initialReconciliation: Allow, by namespace/name.
-	// They do not lock an object that is younger than 1h and has never been
-	// reconciled successfully.
+	// initial contains the Gates with initialReconciliation: Allow, as
+	// namespace/name. They do not lock an object that is younger than 1h and has
+	// never been reconciled successfully.
 	// +mapType=atomic
 	// +optional
 	Initial map[string]bool `json:"initial,omitempty"`
 
-	// targets has the Gates that lock an object, as namespace/name, sorted. The
+	// targets lists the Gates that lock an object, as namespace/name, sorted. The
 	// key is Kind/name for one object, or Kind/* for all objects of a kind.
 	// +mapType=atomic
 	// +optional
 	Targets map[string][]string `json:"targets,omitempty"`
 
-	// labels has the Gates that lock the objects with certain labels. The key is
-	// Kind/key=value with the first of these labels, in alphabetical order of
+	// labels lists the Gates that lock the objects with certain labels. The key
+	// is Kind/key=value with the first of these labels, in alphabetical order of
 	// their keys. At most 8192 keys, so that they fit into one object.
 	// +kubebuilder:validation:MaxProperties=8192
 	// +mapType=atomic
 	// +optional
 	Labels map[string]LabelLocks `json:"labels,omitempty"`
 
-	// selectors has the Gates that lock the objects that a selector matches, for
-	// targets with matchExpressions or in several namespaces. The key is the kind.
-	// The policies compare an object with all entries for its kind.
+	// selectors lists the Gates that lock the objects that a selector matches,
+	// for targets with matchExpressions or in several namespaces. The key is the
+	// kind. The policies compare an object with all entries for its kind.
 	// +mapType=atomic
 	// +optional
 	Selectors map[string][]SelectorLock `json:"selectors,omitempty"`
 
-	// Overlays has, by kind, the objects whose lock differs from gates, because of
-	// overlays in the status of a Gate. At most 64 in total. If there are more,
-	// entries that unlock objects are left out.
+	// overlays lists, by kind, the objects that a Gate locks or does not lock
+	// because of an overlay in its status. These entries take precedence over
+	// gates. At most 64 in total. If there are more, entries that unlock objects
+	// are dropped.
 	// +mapType=atomic
 	// +optional
 	Overlays map[string][]OverlayLock `json:"overlays,omitempty"`
 }
 
-// OverlayLock determines whether one Gate locks some of its targets. If several
-// entries match an object, locked wins.
+// OverlayLock determines whether one Gate locks some of its targets. If
+// several entries match an object, locked takes precedence.
 type OverlayLock struct {
-	// Gate as namespace/name.
+	// gate is the Gate as namespace/name.
 	Gate string `json:"gate"`
 
-	// Locked is whether the Gate locks these targets.
+	// locked is true if the Gate locks these targets.
 	Locked bool `json:"locked"`
 
-	// Requested is true if the overlay is from a request. It then wins over the
-	// overlays of the same Gate that are from GateExceptions.
+	// requested is true if the overlay is from a request. It then takes
+	// precedence over the overlays of the same Gate that are from GateExceptions.
 	// +optional
 	Requested bool `json:"requested,omitempty"`
 
-	// Namespace of the objects. Only in the GateLock of all namespaces, and any
-	// namespace if omitted.
+	// namespace is the namespace of the objects. If omitted, the objects can have
+	// any namespace. Only in the GateLock of all namespaces.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name that the objects must have. Any name if omitted.
+	// name is the name that the objects must have. If omitted, the objects can
+	// have any name.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Selector that the labels of the objects must match.
+	// selector selects the objects by label. If omitted, it selects all objects.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// NamespaceSelector that the labels of their namespace must match.
+	// namespaceSelector selects the namespaces of the objects by label. If
+	// omitted, it selects all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
@@ -117,7 +120,7 @@ type OverlayLock struct {
 // drops the entries that exceed the limit.
 type LabelLocks []LabelLock
 
-// LabelLock has the Gates that lock the objects with certain labels.
+// LabelLock lists the Gates that lock the objects with certain labels.
 type LabelLock struct {
 	// matchLabels are labels that the objects must have. At most 32, as in the
 	// spec of a Gate.
@@ -129,8 +132,8 @@ type LabelLock struct {
 	Gates []string `json:"gates"`
 }
 
-// SelectorLock has the Gates that lock the objects that a name and selectors
-// match.
+// SelectorLock lists the Gates that lock the objects that a name and
+// selectors match.
 type SelectorLock struct {
 	// name is the name that the objects must have. If omitted, the objects can
 	// have any name.
