@@ -84,7 +84,7 @@ func (p *Impact) Describe(obj *v1alpha1.Gate, state v1alpha1.State) string {
 func (p *Impact) describeWaiting() string {
 	switch {
 	case len(p.Outdated) == 0 && p.Complete:
-		return ", and nothing new waits"
+		return ", without pending changes"
 	case len(p.Outdated) == 0:
 		return ""
 	case p.Complete:

@@ -141,7 +141,7 @@ func TestStateChangeImpact(t *testing.T) {
 		"a close, with mode Audit":        {Impact{Governed: both}, v1alpha1.StateClosed, v1alpha1.ModeAudit, true, ": 2 targets would be held: Kustomization shop/a, Kustomization shop/b. The gate has mode Audit and holds nothing."},
 		"a close without targets":         {Impact{}, v1alpha1.StateClosed, "", true, ": nothing would be held"},
 		"an opening":                      {Impact{Governed: both, Held: both}, v1alpha1.StateOpened, "", false, ": 2 targets are held"},
-		"an opening, nothing waits":       {Impact{Governed: both, Held: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 1 target is held, and nothing new waits"},
+		"an opening, nothing waits":       {Impact{Governed: both, Held: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 1 target is held, without pending changes"},
 		"an opening, updates wait":        {Impact{Governed: both, Held: both, Outdated: both[:1], Complete: true}, v1alpha1.StateOpened, "", false, ": 2 targets are held, with pending changes for 1: Kustomization shop/a"},
 		"an opening, some are unknown":    {Impact{Governed: both, Held: both, Outdated: both[:1]}, v1alpha1.StateOpened, "", false, ": 2 targets are held, with pending changes for at least 1: Kustomization shop/a"},
 		"an opening without held targets": {Impact{Governed: both}, v1alpha1.StateOpened, "", false, ": nothing is held"},

@@ -22,7 +22,7 @@ import (
 // applierMaxAge is how long an applier is cached. Many Gates may close at the same time, and one object may apply all of them.
 const applierMaxAge = 10 * time.Second
 
-// Appliers caches the appliers of Gates, read in full. The zero value is ready for use.
+// Appliers caches the complete appliers of Gates. The zero value is ready for use.
 type Appliers struct {
 	mu   sync.Mutex
 	at   time.Time

@@ -25,11 +25,11 @@ const stampsTimeout = 2 * time.Second
 type Decider struct {
 	// Clock is read again after slow reads.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If ServerTime is
-	// nil, only Clock counts.
+	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If
+	// ServerTime is nil, only Clock is used.
 	ServerTime func(context.Context) (time.Time, error)
-	// ServerClock measures how far Clock is behind the API server. A Gate closes by whichever clock is ahead. If ServerClock is nil, Clock
-	// counts as not behind.
+	// ServerClock measures how far Clock is behind the API server. A Gate closes by whichever clock is ahead. If ServerClock is nil,
+	// Clock is assumed not to be behind.
 	ServerClock *ServerClock
 	// Dependencies reads the dependencies of Gates.
 	Dependencies *view.DependencyReader
@@ -46,7 +46,7 @@ type decision struct {
 	observed gate.Observed
 	// faults lists the dependencies that cannot be read.
 	faults []view.Fault
-	// closing is when the Gate closes regardless of its dependencies, zero if it does not close.
+	// closing is the time when the Gate closes regardless of its dependencies, zero if it does not close.
 	closing time.Time
 }
 
@@ -119,7 +119,7 @@ func (r *Decider) readServerTime(ctx context.Context) *gate.ServerTime {
 func (r *Decider) logDelay(ctx context.Context, before *v1alpha1.Gate, d *decision) {
 	delayed := func(message string) bool { return strings.HasSuffix(message, gate.ClocksDiffer) }
 	if t := d.observed.Server; t != nil && d.State == v1alpha1.StateClosed && delayed(d.Message) && !delayed(conditions.GetMessage(before, v1alpha1.OpenedCondition)) {
-		ctrl.LoggerFrom(ctx).Info("gate stays closed until it is open by the clock of the API server, too",
+		ctrl.LoggerFrom(ctx).Info("gate stays closed until the clock of the API server reaches the opening time",
 			"gate", client.ObjectKeyFromObject(before).String(), "clock", t.RequestedAt.UTC(), "server", t.Reported.UTC(), "ahead", t.Ahead().String())
 	}
 }

@@ -99,7 +99,7 @@ func (p *gatePass) notifyDecision(ctx context.Context, after *v1alpha1.Gate) {
 	}
 }
 
-// targetProgress is the progress of the targets of a Gate, and what follows from it.
+// targetProgress is the progress of the targets of a Gate, with its consequences.
 type targetProgress struct {
 	gate.Progress
 	released

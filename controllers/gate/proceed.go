@@ -14,7 +14,7 @@ import (
 // proceed is a request in the annotation v1alpha1.ProceedRequestedAtAnnotation.
 type proceed struct {
 	v1alpha1.ProceedRequest
-	// err is why the request is refused, empty if it is accepted.
+	// err is the reason why the request is refused, empty if it is accepted.
 	err string
 }
 

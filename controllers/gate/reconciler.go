@@ -94,7 +94,7 @@ func (r *Reconciler) eventRecorder() recorder {
 // Reconcile decides on a Gate, and reports the progress of its targets.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := r.Clock.Now()
-	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+	start := time.Now() //nolint:forbidigo // only measures the duration for the metrics
 
 	obj := &v1alpha1.Gate{}
 	if err := r.Gates.Get(ctx, req.NamespacedName, obj); err != nil {

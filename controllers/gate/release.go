@@ -25,7 +25,7 @@ type releaser struct {
 
 // released is the progress of a release.
 type released struct {
-	// status is the status of the release, nil if there is none. stop is why the release has stopped, zero if it has not.
+	// status is the status of the release, nil if there is none. stop is the reason why the release has stopped, zero if it has not.
 	status *v1alpha1.ReleaseStatus
 	stop   gate.Stop
 	// granted lists the targets that were granted a slot. They are released after the grant has been recorded in the status of the Gate, so

@@ -20,11 +20,11 @@ type State struct {
 
 // gateState is the state of one Gate.
 type gateState struct {
-	// resync is when the next resync of all targets is due.
+	// resync is the time when the next resync of all targets is due.
 	resync time.Time
 	// decided is the Gate with the last decision that affects targets, nil once the cache has it.
 	decided *v1alpha1.Gate
-	// written is when the status was last written while targets were pending.
+	// written is the time when the status was last written while targets were pending.
 	written time.Time
 	// changed is set by a state change, and cleared once all targets have reached the new state.
 	changed bool

@@ -107,7 +107,7 @@ func approvers(e *v1alpha1.GateException) []string {
 	return names
 }
 
-// Missing returns how many approvals an exception still needs to count for a Gate.
+// Missing returns the number of approvals that an exception lacks to take effect on a Gate.
 func Missing(g *v1alpha1.Gate, e *v1alpha1.GateException) int {
 	return max(0, Required(g, e)-len(approvers(e)))
 }

@@ -24,7 +24,7 @@ type Decision struct {
 	By, Event string
 	// Next is the next change of state, nil if none is known.
 	Next *v1alpha1.Transition
-	// Recheck is when State or Reason may change, zero if no change is known.
+	// Recheck is the time when State or Reason may change, zero if no change is known.
 	Recheck time.Time
 	// RequestedAt and ResetToDefaultAt are from the request in force, or from the last request if none is in force.
 	RequestedAt, ResetToDefaultAt *metav1.Time
@@ -137,7 +137,7 @@ func (d Decision) Withheld() Decision {
 }
 
 // decideInvalid decides on a Gate with an invalid spec. It never opens the Gate, and closes it if a close is due or a dependency is not
-// ready. A Gate that never had a valid spec is closed. The overlays stay as they are.
+// ready. A Gate that never had a valid spec is closed. The overlays are not changed.
 func decideInvalid(g *v1alpha1.Gate, errs field.ErrorList, now time.Time) Decision {
 	cause := errs.ToAggregate().Error()
 	d := Decision{

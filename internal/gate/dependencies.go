@@ -66,8 +66,8 @@ func dependencyErrors(g *v1alpha1.Gate) (errs field.ErrorList) {
 	return errs
 }
 
-// EvaluateReadyExpr evaluates the readyExpr of a dependency. If the result is not true, message says why. dep and self are the contents of
-// the dependency and of the Gate. dep is nil if the dependency does not exist. Such a dependency is never ready.
+// EvaluateReadyExpr evaluates the readyExpr of a dependency. If the result is not true, message has the reason. dep and self are the
+// contents of the dependency and of the Gate. dep is nil if the dependency does not exist. Such a dependency is never ready.
 func EvaluateReadyExpr(ctx context.Context, dep, self map[string]any, expr string) (ready bool, message string) {
 	if dep == nil {
 		return false, msgDependencyMissing

@@ -150,7 +150,7 @@ func TestDecisionsOnExceptions(t *testing.T) {
 		"at validUntil":         {at: "2026-11-23T13:00:00Z", gate: closed(), state: over, reason: "Expired", message: "Exception expired at 2026-11-23T13:00:00Z"},
 		"expired without gate":  {at: "2026-11-24T13:00:00Z", state: over, reason: "Expired", message: "Exception expired at 2026-11-23T13:00:00Z"},
 		"while it is deleted":   {at: "2026-11-23T12:00:00Z", gate: closed(), edit: deleted, state: over, reason: "Expired", message: "Exception is being deleted"},
-		"a gate does not exist": {at: "2026-11-23T12:00:00Z", state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist, the exception counts as soon as it does", recheck: "2026-11-23T13:00:00Z"},
+		"a gate does not exist": {at: "2026-11-23T12:00:00Z", state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist; the exception applies as soon as it does", recheck: "2026-11-23T13:00:00Z"},
 		"nobody has approved it": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 2), edit: written("mallory"), state: pending, reason: "WaitingApproval", recheck: "2026-11-23T13:00:00Z",
 			message: "Exception waits for approval: gate 'flux-system/production' requires 2 approvals, 0 given; its authors cannot approve it: mallory"},
 		"one of two has approved it": {at: "2026-11-23T12:00:00Z", gate: asking(closed(), 2), edit: all(written("mallory", "trudy"), by1("alice")), state: pending, reason: "WaitingApproval", recheck: "2026-11-23T13:00:00Z",
@@ -191,9 +191,9 @@ func TestDecisionsOnExceptions(t *testing.T) {
 		"an invalid one that is overlapped": {at: "2026-11-23T12:00:00Z", gate: closed(), edit: broken, others: []*v1alpha1.GateException{newer}, state: pending, reason: "Overlapped",
 			message: wins, overlapped: wins, recheck: "2026-11-23T12:30:00Z"},
 		"the gate is suspended": {at: "2026-11-23T12:00:00Z", gate: closed(func(s *v1alpha1.GateSpec) { s.Suspend = true }), state: pending, reason: "GateNotReady",
-			message: "Gate 'flux-system/production' is suspended and stays as it is, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
+			message: "Gate 'flux-system/production' is suspended and keeps its state, so exceptions have no effect", recheck: "2026-11-23T13:00:00Z"},
 		"the gate is invalid": {at: "2026-11-23T12:00:00Z", gate: closed(window(-1)), state: pending, reason: "GateNotReady",
-			message: "Gate 'flux-system/production' has an invalid spec and does not open, and no exception changes that", recheck: "2026-11-23T13:00:00Z"},
+			message: "Gate 'flux-system/production' has an invalid spec and does not open, so exceptions have no effect", recheck: "2026-11-23T13:00:00Z"},
 		"an invalid one without gate": {at: "2026-11-23T12:00:00Z", edit: broken, state: pending, reason: "GateNotFound", message: "Gate 'flux-system/production' does not exist", recheck: "2026-11-23T13:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func nextEdge(exceptions []*v1alpha1.GateException, now time.Time) time.Time {
 type peers struct {
 	gate      *v1alpha1.Gate
 	timetable *timetable.Timetable
-	// notReady is why the exceptions have no effect, empty if they have one.
+	// notReady is the reason why the exceptions have no effect, empty if they have one.
 	notReady string
 	counts   []*v1alpha1.GateException
 	// refused returns the names of the exceptions with a refused lead time.
@@ -114,7 +114,7 @@ func (in *Snapshot) peers(now time.Time) *peers {
 }
 
 // recheck returns when the decision on an exception may change, zero for never. That is the next start or end of the exception, of an
-// overlapping one, or of one that counts towards the limit.
+// overlapping exception, or of an exception that counts toward the limit.
 func (p *peers) recheck(e *v1alpha1.GateException) time.Time {
 	related := []*v1alpha1.GateException{e}
 	for i, other := range p.counts {
@@ -180,7 +180,7 @@ type ExceptionDecision struct {
 	// Active is true if the exception applies. Expired is true if it has ended or is being deleted. Reason and Message explain the state.
 	Active, Expired bool
 	Reason, Message string
-	// Refused is why the approval in the annotation does not count, empty if it counts or there is none. Approve is the command that approves
+	// Refused is the reason why the approval in the annotation does not count, empty if it counts or there is none. Approve is the command that approves
 	// the current version. Both are empty unless the exception waits for approval.
 	Refused, Approve string
 	// Overlapped is a message about the newer exception that overrides this one, empty if there is none.
@@ -189,7 +189,7 @@ type ExceptionDecision struct {
 	TooMany string
 	// Errors lists the errors of an invalid spec.
 	Errors field.ErrorList
-	// Recheck is when the decision may change without a write, zero if it will not.
+	// Recheck is the time when the decision may change without a write, zero if it will not.
 	Recheck time.Time
 }
 
@@ -251,7 +251,8 @@ func (in *Snapshot) DecideException(e *v1alpha1.GateException, now time.Time) Ex
 	return d
 }
 
-// onlyPart returns the part of a message about the targets of an exception, to be followed by the Gate. It is empty for one without.
+// onlyPart returns the part of a message about the targets of an exception, to be followed by the Gate. It is empty if the exception
+// has no targets.
 func onlyPart(e *v1alpha1.GateException) string {
 	if !e.HasTargets() {
 		return ""

@@ -26,7 +26,7 @@ type Forecast struct {
 	Notices []Notice
 	// Canceled lists the announced changes that will no longer happen.
 	Canceled []v1alpha1.Announcement
-	// Next is when the next announcement is due if nothing changes, zero if there is none.
+	// Next is the time when the next announcement is due if nothing changes, zero if there is none.
 	Next time.Time
 }
 

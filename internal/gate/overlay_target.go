@@ -12,9 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// WithOverlays returns a Gate as it is for a target with these overlays, which must be from the status of the Gate: a copy, or g itself if
-// there are none. While an overlay decides, the target takes no part in the release of the others, so the copy
-// has no spec.release.
+// WithOverlays returns the Gate that applies to a target with these overlays from its status. It is a copy, or g itself if there are no
+// overlays. While an overlay decides, the target is not part of the release of the other targets, so the copy has no spec.release.
 func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate {
 	opened := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	if len(matching) == 0 || opened == nil {
@@ -44,7 +43,7 @@ func WithOverlays(g *v1alpha1.Gate, matching []*v1alpha1.Overlay) *v1alpha1.Gate
 	return &changed
 }
 
-// requestOf returns the request of an overlay as one for the whole Gate.
+// requestOf returns the request of an overlay, as a request for the whole Gate.
 func requestOf(g *v1alpha1.Gate, o *v1alpha1.Overlay) []v1alpha1.AcceptedRequest {
 	for _, r := range g.Status.Requests {
 		if len(r.Targets) > 0 && r.RequestedAt.Equal(o.RequestedAt) && r.RequestedBy == o.RequestedBy {
@@ -77,8 +76,8 @@ func reasonOf(o *v1alpha1.Overlay, state v1alpha1.State) string {
 	return string(schedule.CloseRequested)
 }
 
-// deciding returns the overlay that decides at an instant, nil if none does. A zero instant is that of the decision on the Gate. Requests win
-// over exceptions, and then closed wins.
+// deciding returns the overlay that decides at an instant, nil if none does. A zero instant means the instant of the decision on the
+// Gate. Requests take precedence over exceptions, and then closed takes precedence.
 func deciding(matching []*v1alpha1.Overlay, at time.Time) (by *v1alpha1.Overlay) {
 	for _, o := range matching {
 		state := stateAt(o, at)
@@ -136,7 +135,7 @@ func LockedState(o *v1alpha1.Overlay, now time.Time) v1alpha1.State {
 	return ""
 }
 
-// OverlaysClose returns whether at an instant, an overlay closes targets or stops opening them.
+// OverlaysClose returns whether an overlay closes targets, or stops opening them, at an instant.
 func OverlaysClose(g *v1alpha1.Gate, at time.Time) bool {
 	return slices.ContainsFunc(g.Status.Overlays, func(o v1alpha1.Overlay) bool {
 		return stateAt(&o, at) == v1alpha1.StateClosed || o.State == v1alpha1.StateOpened && stateAt(&o, at) != v1alpha1.StateOpened

@@ -13,8 +13,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// requestOverlays returns the overlays of the requests with targets that are in force or planned. Close periods with override: Deny win over
-// open requests. recheck is the first change, zero if there is none.
+// requestOverlays returns the overlays of the requests with targets that are in force or planned. Close periods with override: Deny
+// take precedence over open requests. recheck is the first change, zero if there is none.
 func requestOverlays(t *timetable.Timetable, requests *ledger.Ledger, now time.Time) (all []v1alpha1.Overlay, recheck time.Time) {
 	for _, r := range requests.Limited(now) {
 		plan := t.Requested(r.Action, r.Period)
@@ -36,7 +36,7 @@ func requestOverlay(r *ledger.Limited, state v1alpha1.State) v1alpha1.Overlay {
 	return v1alpha1.Overlay{RequestedAt: &at, RequestedBy: r.By, Targets: v1alpha1.RequestOverlayTargets(r.Targets), State: state}
 }
 
-// requestedState returns the state that a request decides on, empty if the reason is not a request.
+// requestedState returns the state that a request determines, empty if the reason is not a request.
 func requestedState(reason schedule.Reason) v1alpha1.State {
 	if reason == schedule.OpenRequested {
 		return v1alpha1.StateOpened
@@ -47,8 +47,8 @@ func requestedState(reason schedule.Reason) v1alpha1.State {
 	return ""
 }
 
-// withoutSpec returns the overlays of a Gate with an invalid spec: those in its status, except open requests that have ended, and those of
-// its close requests. recheck is the first change, zero if there is none.
+// withoutSpec returns the overlays of a Gate with an invalid spec: the overlays in its status, except open requests that have ended,
+// and the overlays of its close requests. recheck is the first change, zero if there is none.
 func withoutSpec(before []v1alpha1.Overlay, requests *ledger.Ledger, now time.Time) (all []v1alpha1.Overlay, recheck time.Time) {
 	for _, r := range requests.Limited(now) {
 		o := requestOverlay(&r, v1alpha1.StateClosed)
@@ -75,21 +75,21 @@ func withoutSpec(before []v1alpha1.Overlay, requests *ledger.Ledger, now time.Ti
 	return all, recheck
 }
 
-// openAt returns those of the overlays that open their targets at an instant.
+// openAt returns the overlays that open their targets at an instant.
 func openAt(all []v1alpha1.Overlay, at time.Time) []v1alpha1.Overlay {
 	return slices.DeleteFunc(slices.Clone(all), func(o v1alpha1.Overlay) bool { return stateAt(&o, at) != v1alpha1.StateOpened })
 }
 
-// missingCloses returns those of the overlays that close targets which all does not close.
+// missingCloses returns the overlays that close targets that no overlay in all closes.
 func missingCloses(all, overlays []v1alpha1.Overlay) []v1alpha1.Overlay {
 	return slices.DeleteFunc(slices.Clone(overlays), func(o v1alpha1.Overlay) bool {
 		return o.State != v1alpha1.StateClosed || isIn(all, &o, v1alpha1.StateClosed)
 	})
 }
 
-// overlays returns the overlays of the exceptions with targets among those that count, except those in excess. An overlay has no state of
-// its own while something that wins over exceptions decides. An exception without effect until the next change has no overlay. recheck is
-// the first change, zero if there is none.
+// overlays returns the overlays of the exceptions with targets that count and are not in excess. An overlay has no state while a
+// setting with precedence over exceptions decides. An exception without effect until the next change has no overlay. recheck is the
+// first change, zero if there is none.
 func overlays(t *timetable.Timetable, counts []*v1alpha1.GateException, opened, closed []schedule.Period, now time.Time) (all []v1alpha1.Overlay, recheck time.Time) {
 	var above *schedule.Plan
 	for i, e := range counts {
@@ -122,8 +122,8 @@ func overlays(t *timetable.Timetable, counts []*v1alpha1.GateException, opened, 
 	return all, recheck
 }
 
-// onlyClosing removes the openings from overlays, except those that other overlays have as well. It returns whether it removed a current
-// opening.
+// onlyClosing removes the openings from overlays, except openings that other overlays also have. It returns whether it removed a
+// current opening.
 func onlyClosing(all, other []v1alpha1.Overlay) (removed bool) {
 	for i := range all {
 		o := &all[i]
@@ -144,8 +144,8 @@ func isIn(all []v1alpha1.Overlay, o *v1alpha1.Overlay, state v1alpha1.State) boo
 	return slices.ContainsFunc(all, func(other v1alpha1.Overlay) bool { return other.State == state && isSame(o, &other) })
 }
 
-// isSame returns whether two overlays are of the same exception, or of the same requester with the same targets. The time of a request may
-// differ, because it can depend on the clock.
+// isSame returns whether two overlays belong to the same exception, or to the same requester and have the same targets. The time of a
+// request may differ, because it can depend on the clock.
 func isSame(a, b *v1alpha1.Overlay) bool {
 	return a.Exception == b.Exception && a.RequestedBy == b.RequestedBy && (a.Exception != "" || equality.Semantic.DeepEqual(a.Targets, b.Targets))
 }

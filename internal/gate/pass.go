@@ -26,7 +26,7 @@ type PassRequest struct {
 	By, Reason string
 	// Gates is the list of Gates that were checked at admission, see PassGates.
 	Gates string
-	// Err is why the value is refused, nil if it is valid.
+	// Err is the reason why the value is refused, nil if it is valid.
 	Err error
 }
 

@@ -27,7 +27,7 @@ type Progress struct {
 	Err error
 	// Passes are history entries about passes.
 	Passes []v1alpha1.HistoryEntry
-	// Release is the progress of the release, nil if there is none. Stop is why the release has stopped, zero if it has not.
+	// Release is the progress of the release, nil if there is none. Stop is the reason why the release has stopped, zero if it has not.
 	Release *v1alpha1.ReleaseStatus
 	Stop    Stop
 	// Announced lists the announced transitions.

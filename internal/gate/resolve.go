@@ -29,14 +29,15 @@ type Observed struct {
 	TwoClocks bool
 	// Server is the time of the API server, nil if it has not been read yet.
 	Server *ServerTime
-	// Behind is by how much the controller's clock is certainly behind the API server's. A Gate closes by the faster clock.
+	// Behind is a lower bound of how far the controller's clock is behind the API server's. A Gate closes by the faster
+	// clock.
 	Behind time.Duration
 }
 
 // Need is the input that a Resolution lacks.
 type Need uint8
 
-// The inputs that a Resolution may lack.
+// Missing inputs of a Resolution.
 const (
 	// NeedsNothing means that the Resolution is final.
 	NeedsNothing Need = iota
@@ -53,7 +54,7 @@ type Resolution struct {
 	Decision
 	// Needs is the input to read before calling Resolve again. Unless it is NeedsNothing, the other fields are preliminary.
 	Needs Need
-	// Closing is when the Gate closes even if its dependencies are ready, zero if it does not close. It is set only with NeedsDependencies.
+	// Closing is the time when the Gate closes even if its dependencies are ready, zero if it does not close. It is set only with NeedsDependencies.
 	Closing time.Time
 	// At is the instant of the decision.
 	At time.Time
@@ -63,7 +64,7 @@ type Resolution struct {
 	Rechecks []time.Time
 	// Unread is true if the dependencies were not needed, because the Gate is closed without them.
 	Unread bool
-	// Err is why the Gate could not open, nil if nothing prevented it.
+	// Err is the reason why the Gate could not open, nil if nothing prevented it.
 	Err error
 	// Changed is true if the state of the Gate differs from the one in its status.
 	Changed bool

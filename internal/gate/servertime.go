@@ -43,8 +43,8 @@ func (t *ServerTime) Unknown() error {
 	return fmt.Errorf("%w: %w", ErrTimeUnknown, t.Err)
 }
 
-// Ahead returns by how much the controller's clock is certainly ahead of the API server's. It is negative if the controller's clock is
-// certainly behind, and zero if the two may agree.
+// Ahead returns a lower bound of how far the controller's clock is ahead of the API server's. It is negative if the controller's clock
+// is certainly behind, and zero if the two may agree.
 func (t *ServerTime) Ahead() time.Duration {
 	if ahead := t.RequestedAt.Sub(t.Reported) - serverPrecision; ahead > 0 {
 		return ahead
