@@ -93,16 +93,16 @@ func (l *Ledger) endsOpen(r *v1alpha1.AcceptedRequest, now time.Time) bool {
 	})
 }
 
-// isOver returns whether a close request had ended before the controller read it, and an open request in force is later. It is not if the
-// close request would have refused the open request while it was planned.
+// isOver returns whether a close request had ended before the controller read it, and an open request in force is later. It returns
+// false if the close request would have refused the open request while it was planned.
 func (l *Ledger) isOver(r *v1alpha1.AcceptedRequest, open *inForce, now time.Time) bool {
 	end, closed := l.requestEnd(r), r.RequestedAt.Add(slack(r.Source, open.Source))
 	refused := !open.AcceptedAt.After(closed) && open.RequestedAt.Time.Before(end)
 	return !Withdraws(r.Window) && !end.IsZero() && !now.Add(-MaxSkew).Before(end) && open.RequestedAt.After(closed) && !refused
 }
 
-// refuses returns an error if a close request that is in force at an instant refuses an open request. One with targets does not refuse an
-// open request for the whole Gate, but stays in force.
+// refuses returns an error if a close request that is in force at an instant refuses an open request. A close request with targets does
+// not refuse an open request for the whole Gate, but stays in force.
 func (l *Ledger) refuses(r *v1alpha1.AcceptedRequest, at time.Time) error {
 	if r.Action == v1alpha1.RequestClose {
 		return nil

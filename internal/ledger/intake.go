@@ -59,7 +59,8 @@ func (p *intake) annotations() {
 	}
 }
 
-// closedSince returns an error if r is an open request that may be older than one of the close requests, and one concerns the other.
+// closedSince returns an error if r is an open request and may be older than one of the close requests that affects it or that it
+// affects.
 func (p *intake) closedSince(r *Request, closes ...*Request) error {
 	for _, closed := range closes {
 		if r.Action == v1alpha1.RequestOpen && (concerns(closed.Targets, r.Targets) || concerns(r.Targets, closed.Targets)) && !r.At.After(closed.At.Add(slack(r.source, closed.source))) {

@@ -11,8 +11,8 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 )
 
-// Ledger holds the requests of a Gate that are in force, planned, or waiting for approval. Read loads it, Apply adds the new requests in
-// the annotations, and Status returns what to store. A Ledger is not safe for concurrent use, and never changes its Gate.
+// Ledger holds the requests of a Gate that are in force, planned, or waiting for approval. Read loads it, Apply adds the new requests
+// in the annotations, and Status returns the fields to store. A Ledger is not safe for concurrent use, and never changes its Gate.
 type Ledger struct {
 	gate *v1alpha1.Gate
 	// handled holds the records of handled annotations. lastLine is the number of the last handled line.
@@ -119,7 +119,7 @@ type Status struct {
 	LastHandledLine int64
 }
 
-// Status returns what to store after Apply.
+// Status returns the fields to store after Apply.
 func (l *Ledger) Status() Status {
 	s := Status{l.gate.Status.Requests, l.handled, l.lastLine}
 	if l.changed {

@@ -9,11 +9,12 @@ import (
 	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
-// A request with targets is in force beside the requests for the whole Gate, and takes precedence over them for its targets. It ends none
-// of them. Among requests with targets, the latest one takes its targets out of the others, except that a close request leaves the other
-// close requests in force. So a target is either in one open request or in close requests only.
+// A request with targets is in force in addition to the requests for the whole Gate, and takes precedence over them for its targets. It
+// does not end them. Among requests with targets, the latest one takes over its targets from the others. Only a close request leaves
+// other close requests in force. So a target is either in one open request, or only in close requests.
 
-// normalize removes the namespace of the Gate from targets, and then duplicates, and sorts them.
+// normalize removes the namespace of the Gate from targets, removes duplicates, and sorts the
+// targets.
 func (l *Ledger) normalize(targets []v1alpha1.RequestTarget) (all []v1alpha1.RequestTarget) {
 	for _, t := range targets {
 		if t.Namespace == l.gate.Namespace {
@@ -27,13 +28,13 @@ func (l *Ledger) normalize(targets []v1alpha1.RequestTarget) (all []v1alpha1.Req
 	return all
 }
 
-// concerns returns whether a request with the targets of others, none for the whole Gate, affects one with these targets. A request with
-// targets does not affect one for the whole Gate.
+// concerns returns whether a request for the targets in by affects a request for targets. No targets means the whole Gate. A request
+// with targets does not affect a request for the whole Gate.
 func concerns(by, targets []v1alpha1.RequestTarget) bool {
 	return len(by) == 0 || slices.ContainsFunc(targets, func(t v1alpha1.RequestTarget) bool { return slices.Contains(by, t) })
 }
 
-// includes returns whether all of these targets, none for the whole Gate, are among others.
+// includes returns whether others contains all targets. No targets means the whole Gate.
 func includes(others, targets []v1alpha1.RequestTarget) bool {
 	return len(others) == 0 || len(targets) > 0 && len(without(targets, others)) == 0
 }
@@ -52,7 +53,8 @@ func FormatTargets(targets []v1alpha1.RequestTarget) string {
 	return strings.Join(names, ", ")
 }
 
-// current returns the requests in force, or the last ones for the whole Gate, and those with targets.
+// current returns the requests in force or the last ones for the whole Gate, and the requests with
+// targets.
 func (l *Ledger) current() []*inForce {
 	all := slices.Concat(l.closes, l.limited)
 	if l.open != nil {
@@ -74,9 +76,9 @@ func (l *Ledger) countLimited(now time.Time) (n int) {
 	return n
 }
 
-// takeOver changes the requests with targets when another request begins. A request for the whole Gate ends those for the opposite action,
-// except close requests that it must not end. A request with targets takes its targets out of the others. A close request drops open
-// requests that lack approvals.
+// takeOver changes the requests with targets when another request begins. A request for the whole Gate ends requests for the opposite
+// action, except close requests that it must not end. A request with targets takes over its targets from the other requests. A close
+// request drops open requests that lack approvals.
 func (l *Ledger) takeOver(r *v1alpha1.AcceptedRequest, at time.Time) {
 	if r.Action == v1alpha1.RequestClose {
 		l.voidUnapproved(r)
@@ -108,15 +110,16 @@ func (l *Ledger) beginLimited(r v1alpha1.AcceptedRequest) {
 	l.limited = append(l.limited, started)
 }
 
-// withdrawable returns whether a request that withdraws others would end one that is in force at an instant.
+// withdrawable returns whether a request that withdraws others would end a request that is in force at an
+// instant.
 func (l *Ledger) withdrawable(r *v1alpha1.AcceptedRequest, now time.Time) bool {
 	return slices.ContainsFunc(l.current(), func(s *inForce) bool {
 		return s.Action != r.Action && s.EndedAt == nil && s.lasts(now) && concerns(r.Targets, s.Targets)
 	})
 }
 
-// saveLimited returns the requests with targets to store in one state. Those that have ended are kept while they may be in force by the
-// clock of another replica.
+// saveLimited returns the requests with targets to store in one state. Ended requests are kept while they may be in force by the clock
+// of another replica.
 func (l *Ledger) saveLimited(state v1alpha1.RequestState, now time.Time) (all []v1alpha1.AcceptedRequest) {
 	for _, s := range l.limited {
 		s.State = s.stateAt(now)
@@ -130,14 +133,14 @@ func (l *Ledger) saveLimited(state v1alpha1.RequestState, now time.Time) (all []
 // A Limited is a request with targets that is in force or planned.
 type Limited struct {
 	Request
-	// Period is when it is in force, in whole seconds.
+	// Period is the time in which it is in force, in whole seconds.
 	Period schedule.Period
 	// From and Until are the bounds of the period. A zero Until means never.
 	From, Until time.Time
 }
 
-// Limited returns the requests with targets that are in force at an instant or planned, as Periods returns the others. A request that
-// opens ends when a planned close request for the whole Gate begins.
+// Limited returns the requests with targets that are in force at an instant or planned, like Periods for the other requests. An open
+// request ends when a planned close request for the whole Gate begins.
 func (l *Ledger) Limited(now time.Time) (all []Limited) {
 	var closes time.Time
 	for _, r := range l.planned {

@@ -40,7 +40,7 @@ type Request struct {
 	Action v1alpha1.RequestAction
 	// Annotation is the annotation that holds the request, and Value is its value.
 	Annotation, Value string
-	// At is when the request takes effect.
+	// At is the time when the request takes effect.
 	At time.Time
 	// Window is the duration of the request, nil if it has none. Unlimited is true for a close request without an end.
 	Window    *v1alpha1.Duration
@@ -49,7 +49,7 @@ type Request struct {
 	Targets []v1alpha1.RequestTarget
 	// By is the requester, and Reason is the reason that the requester gave.
 	By, Reason string
-	// Err is why the request was refused, nil if it was accepted. Malformed is true if the value can never be valid.
+	// Err is the reason why the request was refused, nil if it was accepted. Malformed is true if the value can never be valid.
 	Err       error
 	Malformed bool
 	// ApprovedBy is the approver of a new approval, empty for a new request. Waits is the number of missing approvals. Emergency is true if
@@ -158,7 +158,7 @@ func (l *Ledger) unhandled(now time.Time) []*Request {
 	return all
 }
 
-// slack returns by how much the times of two requests must differ to prove their order, depending on their sources. It is zero for two
+// slack returns the time by which two requests must differ to prove their order, depending on their sources. It is zero for two
 // webhooks, because WriteRequest orders their times.
 func slack(a, b string) time.Duration {
 	if a == v1alpha1.SourceWebhook && b == v1alpha1.SourceWebhook {
@@ -288,8 +288,8 @@ func formatValue(r *v1alpha1.AcceptedRequest) string {
 	return FormatRequest(r.RequestedAt.Time, r.Window, r.Targets...)
 }
 
-// parse sets the time, the duration and the targets of a request from its value. It refuses a time before the last request that has begun, because Flux
-// may have restored an old value from Git. Close requests may be up to MaxSkew earlier.
+// parse sets the time, the duration and the targets of a request from its value. It refuses a time before the last request that has
+// begun, because Flux may have restored an old value from Git. Close requests may be up to MaxSkew earlier.
 func (l *Ledger) parse(r *Request, now time.Time) error {
 	v, err := r.form().Parse(r.Value)
 	if err != nil {

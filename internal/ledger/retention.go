@@ -11,8 +11,8 @@ import (
 )
 
 // covers returns whether r makes another close request of the same requester redundant, even if spec.window changes: r does not end
-// earlier, and refuses every open request that the other one refuses. Close requests of other users are kept, so that a user who withdraws
-// one sees them.
+// earlier, and refuses every open request that the other one refuses. Close requests of other users are kept, so that they remain
+// visible if a user withdraws one.
 func (r *inForce) covers(other *inForce) bool {
 	return r.Source == other.Source && r.RequestedBy == other.RequestedBy && (r.Unlimited || r.endsByWindow() == other.endsByWindow() && compareEnds(r.end, other.end) >= 0) &&
 		!r.AcceptedAt.Before(&other.AcceptedAt) && !r.RequestedAt.Before(&other.RequestedAt)

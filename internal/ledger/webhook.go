@@ -83,8 +83,8 @@ func (l *Ledger) closedByPeople(r *Request, now time.Time) error {
 	return nil
 }
 
-// valid parses a new request and sets its time and window. end is when the request ends, zero for never. planned is true if its time is
-// ahead by more than MaxSkew. ok is false if the value will be refused.
+// valid parses a new request and sets its time and window. end is the time when the request ends, zero for never. planned is true if
+// its time is ahead by more than MaxSkew. ok is false if the value will be refused.
 func (l *Ledger) valid(r *Request, now time.Time) (end time.Time, planned, ok bool) {
 	if err := l.parse(r, now); err != nil {
 		return time.Time{}, false, false
