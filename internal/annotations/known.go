@@ -40,7 +40,7 @@ const (
 	suspendedBy = api.Group + "/suspendedBy"
 )
 
-// A Problem is an annotation that does not have the effect that its author expects, with the cause.
+// A Problem is an annotation without the expected effect, with the cause.
 type Problem struct{ Key, Cause string }
 
 // Unknown returns a problem for each unknown annotation in one of our domains.

@@ -57,9 +57,9 @@ func (p *Period) cover(s span, name string) {
 	p.events = append(p.events, event{s, name})
 }
 
-// Event returns the name of the calendar event to report at an instant, and until when. If several events cover the instant, it is the one
-// that ends last, because users wait for that end. Another event may take over before then. It returns false if no event covers the
-// instant, or if the period is not a calendar.
+// Event returns the name of the calendar event to report at an instant, and the end of that report. If several events cover the
+// instant, it is the one that ends last, because users wait for that end. Another event may take over before then. It returns false if
+// no event covers the instant, or if the period is not a calendar.
 func (p *Period) Event(at time.Time) (name string, until time.Time, ok bool) {
 	name, end := p.eventAt(at.Unix())
 	if end == never {

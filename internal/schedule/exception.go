@@ -34,9 +34,9 @@ type span struct {
 	from, until int64
 }
 
-// addExceptions adds the rows of exceptions. At each instant, the first valid exception that does not only close decides, as if there were
-// none after it. If it is broken and cannot close, the closing rows of later ones remain. The rows of an exception that only closes are
-// added to those of the others, so that it never opens what another one keeps closed.
+// addExceptions adds the rows of exceptions. At each instant, the first valid exception that does not only close decides, as if there
+// were none after it. If it is broken and cannot close, the closing rows of later ones remain. The rows of an exception that only
+// closes are added to those of the others, so that it never opens a gate that another exception keeps closed.
 func (p *Plan) addExceptions(base *Plan, exceptions []Exception) {
 	exceptions = slices.Clone(exceptions)
 	leads := p.leads(base, exceptions)

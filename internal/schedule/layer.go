@@ -25,7 +25,7 @@ type cursor struct {
 }
 
 // finding is the state of a row at an instant. If the row covers the instant, by is the covering period that ends last, and edge is its
-// end. Otherwise, edge is when the next period starts.
+// end. Otherwise, edge is the time when the next period starts.
 type finding struct {
 	cursor
 	by *Period

@@ -67,7 +67,7 @@ type Plan struct {
 	rest    layer
 	refused []string
 	budget  *Budget
-	// err is why a search ended early, nil if none did.
+	// err is the reason why a search ended early, nil if none did.
 	err error
 }
 
@@ -82,7 +82,7 @@ type Decision struct {
 	By string
 	// Event is the name of the calendar event that decided, empty if none did.
 	Event string
-	// Until is when the reason may change, even if the state does not; zero if unknown.
+	// Until is the time when the reason may change, even if the state does not; zero if unknown.
 	Until time.Time
 	// Next is the next change of the state.
 	Next Transition
@@ -245,7 +245,7 @@ type moment struct {
 	flip   int64
 }
 
-// event returns the name of the calendar event that decides, empty if none does, and until when decisions have that name.
+// event returns the name of the calendar event that decides, empty if none does, and the time until which decisions have that name.
 func (m *moment) event() (name string, until int64) {
 	if m.period == nil {
 		return "", never

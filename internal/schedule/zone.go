@@ -153,7 +153,8 @@ func (z *Zone) offsets(from, until int64) (low, high int64) {
 	return low, high
 }
 
-// Wall returns what the wall clock shows at the instant t, in seconds since it showed 1970-01-01 00:00.
+// Wall returns the wall-clock time at the instant t, in seconds since 1970-01-01 00:00 on the wall
+// clock.
 func (z *Zone) Wall(t int64) int64 { return t + z.spans[z.at(t)].offset }
 
 // Resolve returns the instant of a wall-clock time, given in seconds since 1970-01-01 00:00 on the wall clock. Times that are skipped or

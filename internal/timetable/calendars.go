@@ -62,7 +62,7 @@ type Selection struct {
 type Calendar struct {
 	// Period covers all selected events. It has no name.
 	Period schedule.Period
-	// Err is why the calendar is broken, nil if it is not.
+	// Err is the reason why the calendar is broken, nil if it is not.
 	Err error
 	// NotCounted describes the events that do not count although that could leave a gap in a freeze, empty if there are none.
 	NotCounted string

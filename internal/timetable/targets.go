@@ -11,7 +11,7 @@ import (
 // maxSelected bounds the labels and the expressions of a selector, as the CRD does.
 const maxSelected = 32
 
-// ValidateTargets returns the errors of spec.targets of a Gate or an exception. If a selector is invalid, it is unknown what it matches.
+// ValidateTargets returns the errors of spec.targets of a Gate or an exception. The matches of an invalid selector are unknown.
 func ValidateTargets(refs []v1alpha1.TargetReference) (errs field.ErrorList) {
 	for i := range refs {
 		ref, path := &refs[i], field.NewPath("spec", "targets").Index(i)

@@ -51,9 +51,9 @@ func Compile(g *v1alpha1.Gate, calendars Calendars, exceptions []*v1alpha1.GateE
 // keyOf returns the key of an exception in a Timetable.
 func keyOf(e *v1alpha1.GateException) string { return e.Namespace + "/" + e.Name }
 
-// Plan returns the plan of the Gate with the exceptions that count, in order of precedence, and with the periods of requests. Only those
-// apply for which AppliesToGate is true. A nil budget means a new budget of schedule.DecisionLookups. Excess exceptions count as broken,
-// because the Gate could open without them.
+// Plan returns the plan of the Gate with the exceptions that count, in order of precedence, and with the periods of requests. Only
+// exceptions for which AppliesToGate returns true apply. A nil budget means a new budget of schedule.DecisionLookups. Excess exceptions
+// count as broken, because the Gate could open without them.
 func (t *Timetable) Plan(counts []*v1alpha1.GateException, opened, closed []schedule.Period, budget *schedule.Budget) *schedule.Plan {
 	config := t.config
 	config.Open, config.Close, config.Budget = opened, closed, budget
@@ -74,16 +74,16 @@ func (t *Timetable) exception(e *v1alpha1.GateException, excess []*v1alpha1.Gate
 	return t.exceptions[keyOf(e)]().Exception
 }
 
-// Above returns the plan of everything that wins over exceptions: requests, close periods with override: Deny, notBefore and notAfter. Its
-// reason is schedule.Default while none of them decides.
+// Above returns the plan of everything that takes precedence over exceptions: requests, close periods with override: Deny, notBefore
+// and notAfter. Its reason is schedule.Default while none of them decides.
 func (t *Timetable) Above(opened, closed []schedule.Period) *schedule.Plan {
 	return schedule.NewPlan(schedule.Config{
 		Open: opened, Close: closed, HardClosePeriods: t.config.HardClosePeriods, NotBefore: t.config.NotBefore, NotAfter: t.config.NotAfter,
 	})
 }
 
-// Requested returns the plan of one request, in force for a period, and of the close periods with override: Deny. Its reason is that of a
-// request while the request decides.
+// Requested returns the plan of one request, in force for a period, and of the close periods with override: Deny. Its reason is the
+// reason of the request while the request decides.
 func (t *Timetable) Requested(action v1alpha1.RequestAction, inForce schedule.Period) *schedule.Plan {
 	c := schedule.Config{HardClosePeriods: t.config.HardClosePeriods}
 	if action == v1alpha1.RequestOpen {
@@ -99,8 +99,8 @@ func (t *Timetable) Alone(e *v1alpha1.GateException) *schedule.Plan {
 	return schedule.NewPlan(schedule.Config{Exceptions: []schedule.Exception{t.exceptions[keyOf(e)]().Exception}})
 }
 
-// AppliesToGate returns whether an exception affects the state of its Gate. One with targets does only if it is in excess and may have been
-// meant to close: it then closes the Gate, because the number of overlays is limited.
+// AppliesToGate returns whether an exception affects the state of its Gate. An exception with targets affects it only if it is in
+// excess and may have been meant to close. It then closes the Gate, because the number of overlays is limited.
 func AppliesToGate(e *v1alpha1.GateException, excess []*v1alpha1.GateException) bool {
 	return !e.HasTargets() || MayClose(&e.Spec) && slices.Contains(excess, e)
 }
