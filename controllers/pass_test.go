@@ -87,7 +87,7 @@ func TestOneReconciliationPassesAndTheTargetIsHeldAgain(t *testing.T) {
 	if again <= 0 || again > 11*time.Minute {
 		t.Errorf("looked at again after %s", again)
 	}
-	granted := "One reconciliation passes gate '" + key(g) + "' since 2026-11-23T12:01:00Z, requested by alice: hotfix 1234. " +
+	granted := "A pass through gate '" + key(g) + "' allows one reconciliation since 2026-11-23T12:01:00Z, requested by alice: hotfix 1234. " +
 		"The target is held again after it, at 2026-11-23T12:11:00Z at the latest."
 	equal(t, w.Events.Take(""), []string{
 		"Normal Kustomization/apps PassGranted: " + granted, "Normal Gate/production PassGranted: " + target.KeyOf(app).String() + ": " + granted,

@@ -78,7 +78,7 @@ func TestConditionMessages(t *testing.T) {
 		"released before":                           {wasReleased, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "before"},
 		"resumed and respected":                     {wasHeld, verdict.Observed{HeldBy: a, ReportedAt: free.ReportedAt}, governing(closed("a", respecting)), 0, v1alpha1.ResumedReason, "Resumed manually. Gate 'shop/a' permits that until it closes again."},
 		"resumed, and then the gate opens":          {wasResumed, free, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
-		"taken over":                                {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, v1alpha1.ResumedReason, "Resumed and then suspended manually. Gates leave it alone until it is resumed."},
+		"taken over":                                {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, v1alpha1.ResumedReason, "Resumed and then suspended manually. Gates do not change it until it is resumed."},
 		"suspended before":                          {nil, verdict.Observed{State: target.SuspendedByOthers}, governing(closed("a")), 0, "", ""},
 		"suspended also by Git, and released":       {wasHeld, verdict.Observed{State: target.SuspendedByOthers}, governing(opened("a")), 0, v1alpha1.GateOpenedReason, "Released: gate 'shop/a' is open."},
 		"suspended after it was taken over":         {wasResumed, verdict.Observed{State: target.SuspendedByOthers}, governing(opened("a")), 0, v1alpha1.ResumedReason, "before"},

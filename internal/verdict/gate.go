@@ -16,16 +16,17 @@ import (
 type Effect uint8
 
 const (
-	// Undecided Gates decide within milliseconds: their spec has changed, they have a new close request, or their status is out of date.
-	// Until then, the target stays as it is.
+	// Undecided means that the Gate decides within milliseconds, because its spec has changed, it has a new close request, or its
+	// status is out of date. Until then, the target does not change.
 	Undecided Effect = iota
-	// Open Gates release the target.
+	// Open means that the Gate releases the target.
 	Open
-	// Closed Gates hold the target.
+	// Closed means that the Gate holds the target.
 	Closed
-	// Suspended Gates hold no further targets, because of spec.suspend. Held targets stay held.
+	// Suspended means that the Gate holds no further targets, because of spec.suspend. Held targets
+	// stay held.
 	Suspended
-	// OtherShard Gates belong to another shard, which adds and removes their names.
+	// OtherShard means that the Gate belongs to another shard, which adds and removes its name.
 	OtherShard
 	// Missing means that the target refers to a Gate that does not exist. The target is held.
 	Missing
@@ -47,14 +48,14 @@ type Gate struct {
 	// with mode Enforce.
 	Audits bool
 	Would  Effect
-	// Initial is until when Effect, or Would with mode Audit, is Open although the Gate is closed, because the Gate allows the initial
-	// reconciliation of the target. Otherwise, it is zero.
+	// Initial is the end of the initial reconciliation that the closed Gate allows. Until then, Effect, or Would with mode Audit, is
+	// Open. It is zero if the Gate does not allow one.
 	Initial time.Time
-	// Overlaid is true if an overlay gives the target another state than that of the Gate.
+	// Overlaid is true if an overlay gives the target a state other than the state of the Gate.
 	Overlaid bool
-	// Object is the Gate, as it is for the target, nil if it does not exist or is unknown.
+	// Object is the Gate with the overlays of the target, nil if it does not exist or is unknown.
 	Object *v1alpha1.Gate
-	// Barred is why a closed Gate permits no pass. It is empty if the Gate permits one, or if none is requested or in progress.
+	// Barred is the reason why a closed Gate permits no pass. It is empty if the Gate permits one, or if none is requested or in progress.
 	Barred string
 }
 
@@ -94,8 +95,8 @@ func auditing(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	return is
 }
 
-// OutOfReach returns the effect of a Gate on a target that has its name and is matched by its spec, although the Gate must no longer govern
-// it. The target stays as it is until the Gate opens.
+// OutOfReach returns the effect of a Gate on a target that has its name and is matched by its spec, although the Gate must no longer
+// govern it. The target does not change until the Gate opens.
 func OutOfReach(name string, g *v1alpha1.Gate, now time.Time) Gate {
 	effect := effectAt(g, now)
 	if effect == Closed {

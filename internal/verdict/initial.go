@@ -10,7 +10,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// InitialUntil returns until when Gates may allow the initial reconciliation of a target at the latest. It returns zero if that time has
+// InitialUntil returns the latest end of the initial reconciliation of a target that Gates may allow. It returns zero if that time has
 // passed, if the target has been reconciled successfully, or if that is unknown.
 func InitialUntil(obj *unstructured.Unstructured, now time.Time) time.Time {
 	until := obj.GetCreationTimestamp().Add(v1alpha1.MaxInitial)

@@ -2,7 +2,7 @@ package verdict
 
 // Messages shown to users in conditions, events, the history, errors and logs.
 const (
-	msgSuspendedByOthers   = "Resumed and then suspended manually. Gates leave it alone until it is resumed."
+	msgSuspendedByOthers   = "Resumed and then suspended manually. Gates do not change it until it is resumed."
 	msgInitial             = "Not held before its first success, until %s at the latest, although %s."
 	msgNotHeld             = "Not held, although %s closed."
 	msgHeldNoName          = "Held because a gate is closed. The annotations have no room for its name."
@@ -37,7 +37,7 @@ const (
 	msgPassStatus          = "the status of kind %s does not have the last handled reconcile request"
 	msgPassOtherOwner      = "%s has suspended it as well, so a pass would have no effect"
 	msgPassNoEffect        = "a user has suspended it, so a pass would have no effect"
-	msgPassNotHeld         = "no gate holds it, so there is nothing to pass"
+	msgPassNotHeld         = "no gate holds it, so a pass would have no effect"
 	msgBarsUnknown         = "the gates that hold it are not known"
 	msgBarsMissing         = "does not exist"
 	msgBarsDenied          = "must not be referenced from its namespace"
@@ -45,7 +45,7 @@ const (
 	msgBarsSuspended       = "is suspended or no longer holds targets, so it is not known to be closed"
 	msgBarsBarred          = "permits no pass: "
 	msgBarsJustClosed      = "closed less than a minute ago, and the time of the request is in the future, so request it again"
-	msgGranted             = "One reconciliation passes %s since %s%s. The target is held again after it, at %s at the latest."
+	msgGranted             = "A pass through %s allows one reconciliation since %s%s. The target is held again after it, at %s at the latest."
 	msgEnded               = "The pass of %s ended at %s, %s"
 	msgRevisionStill       = ". The revision is still %s"
 	msgRevisionIs          = ". The revision is %s"
@@ -61,7 +61,7 @@ const (
 	msgRenewedAnyway       = "Certificate expires at %s. It is renewed although %s closed. %s"
 	msgRenewalNeedless     = "The renewal is due only after the safety margin has begun, so no gate holds it."
 	msgRenewalDisabled     = "Automatic renewal is disabled: %s closed and no opening is scheduled. Certificate expires at %s. %s"
-	msgRenewalInvalidSpec  = "The spec of gate '%s' is invalid, the renewal stays as it is: %s"
+	msgRenewalInvalidSpec  = "The spec of gate '%s' is invalid, so the renewal is not changed: %s"
 	msgNextWindow          = " Next allowed renewal window starts at %s (%s)"
 	msgNextWindowGate      = ", when gate '%s' opens"
 	msgExpires             = " Certificate expires at %s."

@@ -9,7 +9,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/gate"
 )
 
-// ForTarget returns a Gate as it is for one target: a copy with the state of the overlays that match the target, or g itself if none does.
+// ForTarget returns the Gate that applies to one target: a copy with the state of the overlays that match the target, or g itself if no
+// overlay matches.
 func (s Scope) ForTarget(g *v1alpha1.Gate, obj *unstructured.Unstructured) *v1alpha1.Gate {
 	var matching []*v1alpha1.Overlay
 	for i := range g.Status.Overlays {

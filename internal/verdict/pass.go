@@ -33,9 +33,9 @@ type Pass struct {
 	Gates string
 	// Value is the value of the annotation that requested the pass, By is the requester, and Reason is the reason that the requester gave.
 	Value, By, Reason string
-	// Since is when the pass began. It is also the value of the reconcile request to Flux.
+	// Since is the time when the pass began. It is also the value of the reconcile request to Flux.
 	Since time.Time
-	// Until is the deadline of the pass. Ended is when it ended, or when it was refused.
+	// Until is the deadline of the pass. Ended is the time when it ended, or when it was refused.
 	Until, Ended time.Time
 	// Was is the progress that Flux reported before the pass. Is is the progress that it has reported since. If a part changes for the second
 	// time, the pass ends.

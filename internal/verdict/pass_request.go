@@ -18,7 +18,7 @@ type PassRequest struct {
 	At time.Time
 	// Gates is the list of Gates that were checked at admission.
 	Gates string
-	// Refused is why the target cannot have a pass, regardless of its Gates.
+	// Refused is the reason why the target cannot have a pass, regardless of its Gates.
 	Refused string
 	// Unrecordable is true if the refusal must not be recorded, for example because the request is not later than the recorded one.
 	Unrecordable bool
@@ -108,8 +108,9 @@ func (v Verdict) bars(o Observed) (refusal string, waits bool) {
 	return "", false
 }
 
-// BarsRollback returns why one of the Gates of a GatedSource refuses a rollback that was requested at a time, empty if none does: a rollback
-// needs what a pass needs. list has the Gates that were checked at admission. waits is true if a Gate must decide first.
+// BarsRollback returns why one of the Gates of a GatedSource refuses a rollback that was requested at a time, empty if none does. A
+// rollback has the same requirements as a pass. list contains the Gates that were checked at admission. waits is true if a Gate must
+// decide first.
 func BarsRollback(gates []Gate, list string, at, now time.Time) (refusal string, waits bool) {
 	for _, g := range barred(gates, now) {
 		if g.LetsActivate() {

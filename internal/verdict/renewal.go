@@ -78,7 +78,7 @@ func (r Ruling) misconfigured() (reason, message string) {
 	return "", ""
 }
 
-// deferred returns a message about why and until when the renewal is deferred.
+// deferred returns a message about the reason why the renewal is deferred, and about the end of the deferral.
 func (r Ruling) deferred(notAfter string) string {
 	said := are(r.Step.Names)
 	said = strings.ToUpper(said[:1]) + said[1:] + " closed."

@@ -44,7 +44,7 @@ const (
 	Slots
 )
 
-// Wait is what the release of a target waits for.
+// Wait is the reason why the release of a target waits.
 type Wait uint8
 
 const (
@@ -75,8 +75,8 @@ const (
 	MissingInterval = 10 * time.Minute
 )
 
-// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise, the target stays as it is until the missing facts are
-// read.
+// Rule returns the ruling on a target. It is final if Needs is empty. Otherwise, the target does not change until the missing facts
+// are read.
 func Rule(s Situation) Ruling {
 	r := s.decide(s.Gates)
 	if r.startsPass() {
@@ -86,7 +86,8 @@ func Rule(s Situation) Ruling {
 	return r
 }
 
-// conclude completes a ruling from decide. It sets what a release must wait for, Report and Recheck.
+// conclude completes a ruling from decide. It sets the reasons why a release waits, Report and
+// Recheck.
 func (r *Ruling) conclude(s Situation) {
 	r.recheckBy(r.Plan.Recheck)
 	for _, g := range s.Gates {
@@ -112,7 +113,7 @@ func (r *Ruling) conclude(s Situation) {
 	r.Report = reports && !r.Step.Write && r.Wait == NoWait && r.Needs == 0
 }
 
-// decide returns the ruling under the given Gates. It ignores what a release must wait for.
+// decide returns the ruling under the given Gates. It ignores the reasons why a release waits.
 func (s Situation) decide(gates []Gate) Ruling {
 	obj, now := s.Object, s.Now
 	adapter := target.Of(&obj.Unstructured)

@@ -186,7 +186,7 @@ func decisions() map[string]row {
 		"requested, opened":                    {app(heldByA, requests), governing(opened("a")), "write free", nil},
 		"requested, opened, without a slot":    {app(heldByA, requests), governing(opened("a", paced)), "keep held a, waits for slot, enqueued by a, refuses: its gates are open, and it waits for a release slot", rows{noSlot("shop/a")}},
 		"requested, opened, locked":            {app(heldByA, requests), governing(opened("a", paced)), "keep held a, waits for lock, again in 5s", rows{lockers("shop/a")}},
-		"requested, free":                      {app(requests), governing(opened("a")), "keep free, conditions, refuses: no gate holds it, so there is nothing to pass", nil},
+		"requested, free":                      {app(requests), governing(opened("a")), "keep free, conditions, refuses: no gate holds it, so a pass would have no effect", nil},
 		"requested, free, another one reports": {app(requests), []verdict.Gate{elsewhere}, "keep free", rows{sharded(false)}},
 		"ignored, long before the close":       {app(heldByA, requesting("2026-11-24T11:45:00Z", "shop/a")), governing(closed("a", func(g *v1alpha1.Gate) { g.Status.LastTransition.At = metav1.NewTime(noon.Add(-time.Minute)) })), "keep held a, conditions", nil},
 		"ignored, requested a day ago":         {app(heldByA, requesting("2026-11-23T12:00:00Z", "shop/a")), governing(closed("a")), "keep held a, conditions", nil},

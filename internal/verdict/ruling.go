@@ -24,17 +24,18 @@ type Ruling struct {
 	Step Step
 	// Needs lists the facts that must be read before the ruling can be final.
 	Needs Facts
-	// Wait is what the release waits for. Queues lists the Gates whose slots it waits for, and Slots lists the Gates whose slots the write
-	// takes.
+	// Wait is the reason why the release waits. Queues lists the Gates whose slots it waits for, and Slots lists the Gates whose slots
+	// the write takes.
 	Wait          Wait
 	Queues, Slots []Gate
 	// Report is true if the conditions of the target must be set now. After a write, the next ruling sets them.
 	Report bool
-	// Now is the instant of the ruling. Recheck is when the target must be reconciled again, zero for never.
+	// Now is the instant of the ruling. Recheck is the time when the target must be reconciled again, zero for never.
 	Now, Recheck time.Time
 }
 
-// Would returns what the ruling would be if a Gate with mode Audit had mode Enforce, and the other Gates kept their effects.
+// Would returns the ruling that would apply if a Gate with mode Audit had mode Enforce, and the other Gates kept their
+// effects.
 func (r Ruling) Would(audits Gate, gates []Gate) Ruling {
 	gates = slices.Clone(gates)
 	for i := range gates {

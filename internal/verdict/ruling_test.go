@@ -144,7 +144,7 @@ func TestRenewalConditionsOfCertificate(t *testing.T) {
 			annotated(v1alpha1.HeldByAnnotation, "shop/a"), told(metav1.ConditionFalse, v1alpha1.GateClosedReason, noon.Add(-time.Minute))}, nil},
 		"the spec of the gate is invalid": {governing(closed("a", because(v1alpha1.InvalidSpecReason, ""))), modern, nil, []string{
 			"RenewalDeferred OutsideAllowedWindow: Gate 'shop/a' is closed. It is renewed at 2027-02-10T12:00:00Z at the latest." + byHand,
-			"RenewalConfigInvalid InvalidSpec: The spec of gate 'shop/a' is invalid, the renewal stays as it is: "}},
+			"RenewalConfigInvalid InvalidSpec: The spec of gate 'shop/a' is invalid, so the renewal is not changed: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := held(test.gates, test.definition, test.edits...)

@@ -14,7 +14,7 @@ const (
 	Free Outcome = iota
 	// Held means that Gates hold the target.
 	Held
-	// SuspendedByOthers means that a user or another client has suspended the target. Gates leave it alone.
+	// SuspendedByOthers means that a user or another client has suspended the target. Gates do not change it.
 	SuspendedByOthers
 	// Resumed means that another client has resumed the target and all Gates permit that.
 	Resumed
@@ -39,7 +39,7 @@ type Step struct {
 	Waits bool
 	// Pass is the recorded pass after the step. Ends is the same pass, but is also set if the record is removed.
 	Pass, Ends Pass
-	// Refused is why a requested pass is refused, if that is not recorded on the target.
+	// Refused is the reason why a requested pass is refused, if that is not recorded on the target.
 	Refused string
 }
 

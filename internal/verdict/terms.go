@@ -7,9 +7,9 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// Terms returns the combined terms on which Gates hold a Certificate. The margin is the smallest one, because the last Gate determines when
-// the Certificate is released. The terms are strict if those of any Gate are. A Gate that does not exist has the default terms. A Gate with
-// mode Audit that releases the Certificate has no terms. If no Gate has terms, the default margin applies.
+// Terms returns the combined terms on which Gates hold a Certificate. The margin is the smallest one, because the last Gate determines
+// when the Certificate is released. The terms are strict if any Gate has strict terms. A Gate that does not exist has the default
+// terms. A Gate with mode Audit that releases the Certificate has no terms. If no Gate has terms, the default margin applies.
 func Terms(holders []Gate) target.Terms {
 	var terms target.Terms
 	known := false

@@ -15,7 +15,7 @@ type Observed struct {
 	HeldBy []string
 	// Exempted is true if the target has been exempt from a hold.
 	Exempted bool
-	// ReportedAt is when the condition Approved was set, zero if it is missing. It distinguishes a resumed target from one that was never
+	// ReportedAt is the time when the condition Approved was set, zero if it is missing. It distinguishes a resumed target from one that was never
 	// held.
 	ReportedAt time.Time
 	// Pass is the record of the last pass, with the progress that Flux reports now. Advanced is true if some of that progress is not recorded
