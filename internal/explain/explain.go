@@ -46,7 +46,7 @@ const (
 	Held State = "held"
 	// Overridden means that Gates hold the object, and that the lock has restored the hold after another client removed it.
 	Overridden State = "overridden"
-	// Suspended means that a user or Git has suspended the object. Gates leave it alone.
+	// Suspended means that a user or Git has suspended the object. Gates do not change it.
 	Suspended State = "suspended"
 	// Resumed means that another client has resumed the object, and that the closed Gates of the object permit that.
 	Resumed State = "resumed"
@@ -99,7 +99,8 @@ type Explanation struct {
 	// Remedies are commands that would change the state. All of them are needed, because a held object is released only when all of its
 	// Gates are open.
 	Remedies []Remedy `json:"remedies,omitempty"`
-	// Waiting is what is waiting while the object is held. It is missing if it was not requested.
+	// Waiting is the waiting change while the object is held. It is missing if it was not
+	// requested.
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// Incomplete is true if Gates that govern the object may be missing, because the user is not permitted to read the Gates of all
 	// namespaces.
@@ -118,14 +119,14 @@ func (e *Explanation) Names(ref *v1alpha1.TargetReference, namespace string) boo
 // Owner is a manager of a field that is used to hold an object.
 type Owner struct {
 	Manager string `json:"manager"`
-	// At is when the manager last wrote. It is missing if unknown.
+	// At is the time when the manager last wrote. It is missing if unknown.
 	At *metav1.Time `json:"at,omitempty"`
 }
 
 // Remedy is a command that changes the state of an object.
 type Remedy struct {
 	Command string `json:"command"`
-	// Effect is what the command does, and what else is needed.
+	// Effect describes the effect of the command, and further steps.
 	Effect string `json:"effect"`
 }
 
@@ -216,7 +217,8 @@ func isDenied(t *target.Object) bool {
 	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
 }
 
-// definitionOf returns what the conditions of a Certificate reveal about the version of cert-manager.
+// definitionOf returns the facts about the version of cert-manager that the conditions of a
+// Certificate reveal.
 func definitionOf(t *target.Object) target.Definition {
 	approved := verdict.ApprovedOf(t)
 	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason

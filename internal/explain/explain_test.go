@@ -67,7 +67,7 @@ func TestExplainHasStateOfObject(t *testing.T) {
 		},
 		{
 			"its gate no longer governs it", kustomization(heldBy("shop/production")), in(closed("production", targets())), explain.Held, explain.Free,
-			"Kustomization shop/apps is held in the name of gates that do not exist any longer. No gate holds it any longer: the controller is about to release it. If it does not, it is not running.",
+			"Kustomization shop/apps is held for gates that no longer exist. No gate holds it any longer: the controller is about to release it. If it does not, it is not running.",
 		},
 		{
 			"it waits for its turn", kustomization(heldBy("shop/production")), in(opened("production", requestedClose, because("Default", ""), paced)), explain.Held, explain.Free,
@@ -75,11 +75,11 @@ func TestExplainHasStateOfObject(t *testing.T) {
 		},
 		{
 			"a user has suspended it", kustomization(suspendedBy("flux")), in(opened("production")), explain.Suspended, "",
-			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
+			"Kustomization shop/apps is suspended by flux. Gates do not change it.",
 		},
 		{
 			"somebody has suspended it and its gate is closed", kustomization(suspendedBy("flux")), in(closed("production")), explain.Suspended, "",
-			"Kustomization shop/apps is suspended by flux. Gates leave it alone. If it is resumed now, it is held: gate production is closed.",
+			"Kustomization shop/apps is suspended by flux. Gates do not change it. If it is resumed now, it is held: gate production is closed.",
 		},
 		{
 			"it is held and suspended", kustomization(heldBy("shop/production"), suspendedBy("kustomize-controller")), in(closed("production")), explain.Held, "",
@@ -108,7 +108,7 @@ func TestExplainHasStateOfObject(t *testing.T) {
 		},
 		{
 			"its gate is suspended", kustomization(heldBy("shop/production")), in(closed("production", func(g *v1alpha1.Gate) { g.Spec.Suspend = true })), explain.Held, "",
-			"Kustomization shop/apps is held by gate production. Gate shop/production has spec.suspend: it is not reconciled, and what it holds stays held.",
+			"Kustomization shop/apps is held by gate production. Gate shop/production has spec.suspend: it is not reconciled, and held objects stay held.",
 		},
 		{
 			"its closed gate has mode Audit", kustomization(), in(closed("production", audit)), explain.Free, "",
@@ -124,7 +124,7 @@ func TestExplainHasStateOfObject(t *testing.T) {
 		},
 		{
 			"somebody has suspended it, and a closed gate has mode Audit", kustomization(suspendedBy("flux")), in(closed("production", audit)), explain.Suspended, "",
-			"Kustomization shop/apps is suspended by flux. Gates leave it alone.",
+			"Kustomization shop/apps is suspended by flux. Gates do not change it.",
 		},
 		{
 			"its gate has just got mode Audit", kustomization(heldBy("shop/production")), in(closed("production", audit)), explain.Held, explain.Free,

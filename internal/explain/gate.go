@@ -53,7 +53,7 @@ type Gate struct {
 	Period    string `json:"period,omitempty"`
 	Exception string `json:"exception,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// Since is when the Gate changed to its state, and Until is when the state ends. Each is missing if unknown.
+	// Since is the time when the Gate changed to its state, and Until is the time when the state ends. Each is missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	Until *metav1.Time `json:"until,omitempty"`
 	// RequestedBy and RequestMessage are the requester and the reason of the request that caused the state.

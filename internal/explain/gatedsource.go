@@ -46,7 +46,7 @@ func Pinned(obj *unstructured.Unstructured) (Ref, bool) {
 	return Ref{sourceVersion, g.Spec.SourceRef.Kind, g.Namespace, g.PinnedName()}, true
 }
 
-// pending sets what is waiting to the revision that a GatedSource has not promoted yet, according to its status.
+// pending sets the waiting revision to the one that a GatedSource has not promoted yet, according to its status.
 func (w *Waiting) pending(g *v1alpha1.GatedSource) {
 	w.Reason = NothingNew
 	if p := g.Status.Pending; p != nil {

@@ -17,11 +17,11 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	governed, holders := e.names(governs), e.names(func(g Gate) bool { return g.Holds })
 	switch {
 	case e.State == Suspended:
-		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates leave it alone.", subject, e.owners())
+		e.Summary = fmt.Sprintf("%s is suspended by %s. Gates do not change it.", subject, e.owners())
 	case e.State == Resumed:
 		e.Summary = fmt.Sprintf("%s was resumed manually. %s.", subject, respect(e.names(closed)))
 	case e.State == Passing:
-		e.Summary = fmt.Sprintf("%s passes: one reconciliation, since %s.", subject, r.Observed.Pass.Since.Format(time.RFC3339))
+		e.Summary = fmt.Sprintf("%s has a pass for one reconciliation since %s.", subject, r.Observed.Pass.Since.Format(time.RFC3339))
 	case e.State == Exempt:
 		e.Summary = fmt.Sprintf("%s is not held, although %s: %s.", subject, areClosed(e.names(closed)), exempted(r))
 	case e.State.IsHeld() && e.Becomes == Exempt && len(r.Verdict.Initial) > 0:
@@ -31,7 +31,7 @@ func (k Cluster) summarize(e *Explanation, r verdict.Ruling) {
 	case e.State.IsHeld() && len(holders) == 0 && len(e.names(audits)) > 0:
 		e.Summary = fmt.Sprintf("%s is still held, although %s mode Audit.", subject, have(e.names(audits)))
 	case e.State.IsHeld() && len(holders) == 0:
-		e.Summary = subject + " is held in the name of gates that do not exist any longer."
+		e.Summary = subject + " is held for gates that no longer exist."
 	case e.State.IsHeld():
 		e.Summary = fmt.Sprintf("%s is held by %s.", subject, gatesNamed(holders))
 	case len(governed) == 0 && len(e.names(audits)) > 0:
@@ -78,7 +78,7 @@ func (e *Explanation) note(r verdict.Ruling) {
 			add("You may not see gate %s, so its state is unknown here.", g.Gate)
 		}
 		if g.Suspended {
-			add("Gate %s has spec.suspend: it is not reconciled, and what it holds stays held.", g.Gate)
+			add("Gate %s has spec.suspend: it is not reconciled, and held objects stay held.", g.Gate)
 		}
 	}
 	switch e.Becomes {
@@ -119,7 +119,7 @@ var exemptions = map[target.Exemption]string{
 	target.Activates:   "gates govern the activation of its certificate, not its renewal",
 	target.Imminent:    "its certificate is about to expire",
 	target.Needless:    "its renewal is due only after gates release it anyway",
-	target.Unsupported: "this release of cert-manager has no way to hold it",
+	target.Unsupported: "this release of cert-manager does not support holding it",
 }
 
 // governs returns whether a Gate governs the object and does not have mode Audit.

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// Reason describes what waits while an object is held.
+// Reason describes the waiting change of a held object.
 type Reason string
 
 // The reasons of a Waiting.
@@ -28,17 +28,17 @@ const (
 	NothingNew Reason = "NothingNew"
 	// NotFetched means that the next revision is unknown, because the object is a source or creates revisions itself.
 	NotFetched Reason = "NotFetched"
-	// Stopped means that it is unknown what is waiting, because the object is suspended and of an added kind.
+	// Stopped means that the waiting change is unknown, because the object is suspended and of an added kind.
 	Stopped Reason = "Stopped"
 	// RenewalDue means that cert-manager would have renewed the certificate.
 	RenewalDue Reason = "RenewalDue"
-	// Passes means that the object has a pass. Since is when the pass began.
+	// Passes means that the object has a pass. Since is the time when the pass began.
 	Passes Reason = "Passes"
 	// SourceUnknown means that the source does not exist or has no artifact, or that the user is not permitted to read it.
 	SourceUnknown Reason = "SourceUnknown"
 )
 
-// Waiting describes what is waiting while an object is held.
+// Waiting describes the waiting change of a held object.
 type Waiting struct {
 	Metadata Metadata `json:"metadata"`
 	Target   Ref      `json:"target"`
@@ -49,7 +49,7 @@ type Waiting struct {
 	Reason   Reason `json:"reason"`
 	// Waits is the revision that is waiting, empty if there is none.
 	Waits string `json:"waits,omitempty"`
-	// Since is when the revision began to wait, or when the renewal is due. It is missing if unknown.
+	// Since is the time when the revision began to wait, or when the renewal is due. It is missing if unknown.
 	Since *metav1.Time `json:"since,omitempty"`
 	// Source is the object whose revision is waiting.
 	Source *Ref `json:"source,omitempty"`
@@ -60,10 +60,10 @@ type Waiting struct {
 // shortReasons contains short texts for all reasons except a new revision.
 var shortReasons = map[Reason]string{
 	NothingNew: "nothing new", NotFetched: "not fetched", Stopped: "stopped", RenewalDue: "renewal",
-	Passes: "one reconciliation passes", SourceUnknown: "source unknown",
+	Passes: "a pass allows one reconciliation", SourceUnknown: "source unknown",
 }
 
-// Short returns a short text about what is waiting, with revisions in the form of ShortRevision.
+// Short returns a short text about the waiting change, with revisions in the form of ShortRevision.
 func (w *Waiting) Short() string {
 	if w.Reason == NewRevision {
 		return ShortRevision(w.Waits)
@@ -104,7 +104,7 @@ func observe(obj *unstructured.Unstructured) target.State {
 	return target.Of(&t.Unstructured).Observe(t, verdict.Us)
 }
 
-// Wait returns what is waiting while an object is held. source is the object returned by SourceOf, nil if it does not exist or is
+// Wait returns the waiting change of a held object. source is the object returned by SourceOf, nil if it does not exist or is
 // unknown.
 func Wait(obj, source *unstructured.Unstructured, now time.Time) Waiting {
 	w := Waiting{Metadata: Metadata{obj.GetNamespace(), obj.GetName()}, Target: RefOf(obj), Gates: verdict.HeldBy(obj), Revision: inEffect(obj), Reason: NotFetched}
@@ -145,7 +145,8 @@ func inEffect(obj *unstructured.Unstructured) string {
 	return target.Revision(&target.Object{Unstructured: *obj})
 }
 
-// compare compares the revision in effect with the revision of the source, and sets what is waiting.
+// compare compares the revision in effect with the revision of the source, and sets the waiting
+// revision.
 func (w *Waiting) compare(obj, source *unstructured.Unstructured) {
 	w.Reason = SourceUnknown
 	applier, ok := target.As[target.Applier](obj)

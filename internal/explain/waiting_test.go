@@ -135,7 +135,7 @@ func TestIsHeldIgnoresSuspensionByOthers(t *testing.T) {
 func TestWaitingHasShortText(t *testing.T) {
 	for reason, want := range map[explain.Reason]string{
 		explain.NewRevision: "main@sha1:01234567", explain.NothingNew: "nothing new", explain.NotFetched: "not fetched", explain.Stopped: "stopped",
-		explain.RenewalDue: "renewal", explain.Passes: "one reconciliation passes", explain.SourceUnknown: "source unknown",
+		explain.RenewalDue: "renewal", explain.Passes: "a pass allows one reconciliation", explain.SourceUnknown: "source unknown",
 	} {
 		w := explain.Waiting{Reason: reason, Waits: "main@sha1:0123456789abcdef"}
 		if got := w.Short(); got != want {
