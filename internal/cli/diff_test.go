@@ -58,7 +58,7 @@ func TestDiffRefusesWrongArguments(t *testing.T) {
 		want string
 	}{
 		"no files":                 {nil, "error: no files: name them with -f"},
-		"an unknown output":        {[]string{"-f", old, "-o", "svg"}, `error: unknown output "svg": leave it out for a table, or use json, yaml or another format of kubectl`},
+		"an unknown output":        {[]string{"-f", old, "-o", "svg"}, `error: unknown output "svg": omit it for a table, or use json, yaml or another format of kubectl`},
 		"no days":                  {[]string{"-f", old, "--days", "0"}, "error: --days 0: use a number from 1 to 3660"},
 		"a from that is none":      {[]string{"-f", old, "--from", "soon"}, `error: --from must be a time, and "soon" cannot be read as a time`},
 		"prune without cluster":    {[]string{"-f", old, "--old", old, "--prune"}, "error: --prune cannot be combined with --old"},

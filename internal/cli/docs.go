@@ -12,9 +12,9 @@ const ExitCodes = `| code | meaning |
 |---|---|
 | 0 | done |
 | 1 | diff has found a difference, check has found an error |
-| 2 | nothing was done: the command is wrong or not allowed, or there is no cluster |
-| 3 | not everything was done: one of several Gates has refused, a target has failed, or a request or an exception has no effect |
-| 124 | with --wait: not done in time; the controller continues |
+| 2 | nothing was done: the command is invalid or not permitted, or there is no cluster |
+| 3 | only a part was done: the command failed for some Gates, a target has failed, or a request or an exception has no effect |
+| 124 | with --wait: the timeout has passed; the controller continues |
 `
 
 // reports lists the kinds of all Lists, by command.

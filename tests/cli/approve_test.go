@@ -29,7 +29,7 @@ func TestIneffectiveExceptionIsReported(t *testing.T) {
 	spec := frozen()
 	spec.Suspend = true
 	w.Gate("production", spec)
-	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), exitIncomplete, "", "warning: the gate is suspended, and no exception changes that")
+	w.expect(w.gate("exception", "production", "--for=1h", "--name=hotfix", "--apply"), exitIncomplete, "", "warning: the gate is suspended, so exceptions have no effect")
 }
 
 func TestIneffectiveExceptionsAreNotReportedInForce(t *testing.T) {

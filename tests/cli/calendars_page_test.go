@@ -47,7 +47,7 @@ func TestCalendarPages(t *testing.T) {
 			t.Errorf("no test runs the %s on the page: %s", b.Language, b.Text)
 		}
 	}
-	w.closedFor("the controller may not read it, install config/calendars or give it a Role")
+	w.closedFor("the controller may not read it: install config/calendars, or grant the controller a Role")
 	do("kubectl apply -f role.yaml")
 	w.Decided(w.ReadGate("office-days"))
 	w.Opened("office-days", metav1.ConditionTrue)

@@ -92,7 +92,7 @@ func TestPendingShowsChangesIfPinMoved(t *testing.T) {
 	for _, want := range []string{
 		"GatedSource/app in " + p.Namespace + ": " + short(first) + " -> " + short(waits) + "\n",
 		"  Kustomization/apps in " + p.Namespace + ", at ", "    ConfigMap/" + p.Namespace + "/app configured\n      /data/key: \"one\" -> \"two\"\n",
-		"  HelmRelease/chart in " + p.Namespace + "\n    unknown: no chart is rendered here\n",
+		"  HelmRelease/chart in " + p.Namespace + "\n    unknown: charts are not rendered\n",
 	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("the output lacks %q: %+v", want, got)
@@ -143,7 +143,7 @@ func TestPendingListsObjectsWaitingForApproval(t *testing.T) {
 	p.waitsFor(g, v1alpha1.WaitingApprovalReason)
 	got := p.gate("pending", "--diff", "--source-address", p.address())
 	p.expect(got, 0, "GatedSource/reviewed   approval 0 of 2   -", "")
-	p.expect(got, 0, "  nothing would change: no Kustomization and no HelmRelease here refers to what it pins\n", "")
+	p.expect(got, 0, "  nothing would change: no Kustomization or HelmRelease here refers to the pinned source\n", "")
 	if all := p.waits(); len(all) != 1 || all[0].Approvals == nil || all[0].Approvals.Needs != 2 || all[0].Waits != g.Status.Pending.Revision {
 		t.Errorf("%+v", all)
 	}

@@ -74,7 +74,7 @@ func TestPendingOmitsObjectsWithNothingNew(t *testing.T) {
 	apps := w.published()
 	w.ClosedGate("production", v1alpha1.TargetReference{Kind: "Kustomization", Name: "apps"})
 	w.isHeldBy(apps, "production")
-	if got := w.gate("pending"); got != (output{"", "Nothing new waits. 1 held, --all lists them.\n", 0}) {
+	if got := w.gate("pending"); got != (output{"", "No pending changes. 1 held, --all lists them.\n", 0}) {
 		t.Errorf("%+v", got)
 	}
 	if all := w.waits("--all"); len(all) != 1 || all[0].Reason != explain.NothingNew || all[0].Revision != "v1" {

@@ -208,7 +208,7 @@ func tidy(text string) string {
 }
 
 // passes matches the line about a pass that has not ended yet.
-var passes = regexp.MustCompile(`(?m)^.*: one reconciliation passes, until .*\n?`)
+var passes = regexp.MustCompile(`(?m)^.*: a pass allows one reconciliation, until .*\n?`)
 
 // steady is docs.Stable without unfinished passes.
 func steady(text string) string {

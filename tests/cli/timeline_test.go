@@ -68,8 +68,8 @@ func TestTimelineRefusesConflictingFlags(t *testing.T) {
 		"--until 3d":                     "error: --until needs --timeline\n",
 		"--timeline --days 3 --until 3d": "error: --until and --days exclude each other: use one of them\n",
 		"--timeline --until never":       "error: --until must be a time, and \"never\" cannot be read as a time: write 17:30, 5pm, tomorrow 08:00, monday 08:00, 2026-12-24, 2026-12-24 08:00, 2h, 3d or a time in RFC 3339\n",
-		"--timeline --watch":             "error: --watch prints a table: leave --timeline out\n",
-		"--timeline -o json":             "error: --timeline is not for -o json: kubectl gate preview -o json has the same for programs\n",
+		"--timeline --watch":             "error: --watch prints a table: omit --timeline\n",
+		"--timeline -o json":             "error: --timeline cannot be combined with -o json: kubectl gate preview -o json prints the same data\n",
 		"--timeline --days 0":            "error: --days 0: use a number from 1 to 366\n",
 		"--timeline --days 10000":        "error: --days 10000: use a number from 1 to 366\n",
 	} {

@@ -140,7 +140,7 @@ func TestApproveReportsPromotion(t *testing.T) {
 		return "kubectl-gate approve -n " + w.Namespace + " source/apps " + args + " 2>&1 || true"
 	}
 	for args, want := range map[string]string{
-		"": "name what you approve: kubectl gate approve", "--revision main": "the status of the source does not list main", "--generation 3": "--generation is for exception/NAME",
+		"": "specify the revision that you approve: kubectl gate approve", "--revision main": "the status of the source does not list main", "--generation 3": "--generation is for exception/NAME",
 		"--dry-run=server --revision " + first: "the API server would accept this (dry run)",
 	} {
 		if out := w.bash(command(args)); !strings.Contains(out, want) {

@@ -161,7 +161,7 @@ func mayApprove(e *v1alpha1.GateException, me string, generation int64, now time
 	authors := exceptionAuthors(e)
 	switch {
 	case generation != 0 && generation != e.Generation:
-		return fmt.Errorf("generation %d is outdated, the current one is %d: read it again, and approve what you have read", generation, e.Generation)
+		return fmt.Errorf("generation %d is outdated, the current one is %d: read the exception again before you approve it", generation, e.Generation)
 	case e.ExpiredBy(now):
 		return fmt.Errorf("it ended at %s: an approval has no effect", term.FormatTime(e.Spec.ValidUntil.In(now.Location())))
 	case len(authors) == 0:
@@ -190,7 +190,8 @@ func refusedApproval(e *v1alpha1.GateException, err error) error {
 	return errors.New("refused: " + text)
 }
 
-// awaitExceptionApproval waits until the controller has counted the user's approval, or returns an error that says why it does not count.
+// awaitExceptionApproval waits until the controller has counted the user's approval, or returns an error with the reason why it does
+// not count.
 func awaitExceptionApproval(ctx context.Context, t *term.Terminal, c *kube.Cluster, e *v1alpha1.GateException, me string) error {
 	generation := e.Generation
 	return poll(ctx, t, func() (bool, error) {

@@ -80,7 +80,7 @@ func requestToApprove(g *v1alpha1.Gate, id string, now time.Time) (*v1alpha1.Acc
 	}
 	switch {
 	case len(all) == 0 && g.RequiredApprovals() == 0:
-		return nil, errors.New("an open request of the gate needs no approval and counts at once: spec.approvals.openRequests requires none")
+		return nil, errors.New("open requests of the gate take effect without approval: spec.approvals.openRequests requires none")
 	case len(all) == 0:
 		return nil, fmt.Errorf("no open request waits for approval; for earlier requests: kubectl gate history %s -n %s", g.Name, g.Namespace)
 	case id != "":

@@ -92,7 +92,7 @@ func mayApproveRevision(g *v1alpha1.GatedSource, command, revision string) error
 	case revision == "" && g.Status.Pending == nil:
 		return errors.New("no revision is waiting; to roll back, name one with --revision")
 	case revision == "":
-		return fmt.Errorf("name what you approve: %s approve source/%s -n %s --revision %s", command, g.Name, g.Namespace, annotations.ShellQuote(g.Status.Pending.Revision))
+		return fmt.Errorf("specify the revision that you approve: %s approve source/%s -n %s --revision %s", command, g.Name, g.Namespace, annotations.ShellQuote(g.Status.Pending.Revision))
 	case !seen:
 		return fmt.Errorf("the status of the source does not list %s", revision)
 	}

@@ -46,7 +46,7 @@ func TestApproveRefusesBeforeTheRequest(t *testing.T) {
 	}{
 		"another user can":               {approvedBy("carol"), "bob", 0, 0, ""},
 		"and can name the generation":    {approvedBy(), "bob", 2, 0, ""},
-		"who has read an older one":      {approvedBy(), "bob", 1, 0, "generation 1 is outdated, the current one is 2: read it again"},
+		"who has read an older one":      {approvedBy(), "bob", 1, 0, "generation 1 is outdated, the current one is 2: read the exception again"},
 		"who wrote it":                   {approvedBy(), "alice", 0, 0, "you, alice, wrote it: another user must approve it"},
 		"who has done so":                {approvedBy("bob"), "bob", 0, 0, "you, bob, have approved generation 2 already"},
 		"who has approved an older one":  {func(e *v1alpha1.GateException) { approvedBy("bob")(e); e.Generation = 3 }, "bob", 0, 0, ""},
@@ -130,7 +130,7 @@ func TestApproveCommandIsShellSafe(t *testing.T) {
 	g := &v1alpha1.GatedSource{Spec: v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}}}
 	g.Namespace, g.Name, g.Status.Pending = "shop", "apps", &v1alpha1.SeenRevision{Revision: "x;$(id)@sha1:b"}
 	err := mayApproveRevision(g, "kubectl gate", "")
-	if want := "name what you approve: kubectl gate approve source/apps -n shop --revision 'x;$(id)@sha1:b'"; err == nil || err.Error() != want {
+	if want := "specify the revision that you approve: kubectl gate approve source/apps -n shop --revision 'x;$(id)@sha1:b'"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

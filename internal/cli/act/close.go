@@ -20,7 +20,7 @@ they withdraw requests, and the schedule applies again.
 The request lasts for --for or until --until. Without these flags it lasts for spec.window of the Gate, or until a user opens the Gate if it has no
 window. No webhook opens a Gate that a user has closed.
 
-With --only or --only-selector, the request holds some targets, and the Gate stays as it is.`,
+With --only or --only-selector, the request holds some targets, and the state of the Gate does not change.`,
 		Example: `  # Until a user opens it
   kubectl gate close production --reason "incident 77"
 

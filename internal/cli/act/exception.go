@@ -53,11 +53,11 @@ unless you add --open.
 --only limits the exception to some targets of the Gate, and the state of the Gate does not change. Use * as NAME for all targets of a kind.
 --only-selector writes the names of the targets that have the labels now: a label that is added later has no effect.
 
---from and --until are in your time zone. The times of --period are in the zone of --timezone, or else in that of the Gate, and the exception gets that
-zone as its timeZone. The command reads the Gate from the cluster, and warns if the exception has no effect or only a part of it. Without a cluster,
-there are no such warnings, and --period needs --timezone.
+--from and --until are in your time zone. The times of --period are in the zone of --timezone, or else in the time zone of the Gate, which becomes the
+timeZone of the exception. The command reads the Gate from the cluster, and warns if the exception has no effect or only a partial effect. Without a
+cluster, there are no such warnings, and --period needs --timezone.
 
-The exit code is 3 if the exception is created but has no effect on the Gate, such as in a close period with override: Deny.`,
+The exit code is 3 if the exception is created but has no effect on the Gate, for example in a close period with override: Deny.`,
 		Example: `  # A hotfix in a freeze
   kubectl gate exception production --from 14:00 --until 16:00 --reason "hotfix 1234" --apply
 

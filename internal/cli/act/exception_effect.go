@@ -23,12 +23,12 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
 	for _, o := range others {
 		if !e.OnlyCloses() && !o.OnlyCloses() && !e.HasTargets() && !o.HasTargets() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
-			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: with config/policies the API server refuses it, and without, the newer one wins",
+			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: the API server refuses it with config/policies, and otherwise the newer exception wins",
 				exceptionTitle(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
 		}
 	}
 	if g.Spec.Suspend {
-		doubts = append(doubts, "the gate is suspended, and no exception changes that")
+		doubts = append(doubts, "the gate is suspended, so exceptions have no effect")
 	}
 	is, stays := "the gate is still", "the gate stays"
 	if e = e.DeepCopy(); e.HasTargets() { // the same effect, but only on some targets
@@ -40,7 +40,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	intervals, errs := gate.NewSnapshot(preview.WithoutApprovals(g), w.calendars, append(slices.Clone(others), e)...).Intervals(schedule.Later(now, e.Spec.ValidFrom.Time), e.Spec.ValidUntil.Time)
 	switch {
 	case len(errs) > 0:
-		return append(doubts, "the spec of the gate is invalid, and no exception changes that: "+errs.ToAggregate().Error()), ""
+		return append(doubts, "the spec of the gate is invalid, so exceptions have no effect: "+errs.ToAggregate().Error()), ""
 	case !ok:
 		return doubts, ""
 	}

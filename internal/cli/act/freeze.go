@@ -27,19 +27,19 @@ func NewFreezeCommand(k *kube.Factory) *cobra.Command {
 	f := &requestFlags{}
 	cmd := &cobra.Command{
 		Use:   "freeze --reason REASON [NAME...]",
-		Short: "Close many Gates in an emergency, and list what is not frozen",
-		Long: `Close many Gates in an emergency, and list what is not frozen.
+		Short: "Close many Gates in an emergency, and list the objects that are not frozen",
+		Long: `Close many Gates in an emergency, and list the objects that are not frozen.
 
 Without names and --selector, the command closes all Gates of the namespace, or of all namespaces with -A. Without --until and --for, the freeze lasts
-until thaw withdraws it: spec.window does not limit it. The command then lists the objects that are not frozen: those that no Gate covers, and those of
-other Gates or of Gates with mode Audit.`,
+until thaw withdraws it: spec.window does not limit it. The command then lists the objects that are not frozen: objects that no Gate covers, and
+objects that only other Gates or Gates with mode Audit cover.`,
 		Example: `  # Everything, until thaw
   kubectl gate freeze -A --reason "incident 77"
 
   # Everything, until tomorrow morning
   kubectl gate freeze -A --until "tomorrow 08:00" --reason "incident 77"`,
 	}
-	cmd.Flags().StringVar(&f.until, "until", "", "When the freeze ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\". Defaults to until thaw.")
+	cmd.Flags().StringVar(&f.until, "until", "", "When the freeze ends, such as 17:30, \"tomorrow 08:00\" or \"monday 08:00\". By default, it lasts until thaw.")
 	cmd.Flags().StringVar(&f.lasts, "for", "", "How long the freeze lasts, such as 2h or 3d, instead of --until.")
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -112,7 +112,7 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	}
 	for _, a := range r.ends {
 		if !isFreeze(a) {
-			return nil, ineffectiveError(fmt.Sprintf("it stays frozen: another close request is in force, the %s; to withdraw all requests: kubectl gate reset %s -n %s",
+			return nil, ineffectiveError(fmt.Sprintf("it stays frozen, because another close request is in force, the %s; to withdraw all requests: kubectl gate reset %s -n %s",
 				describeWithdrawn(a), g.Name, g.Namespace))
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// limitTo returns newRequest with the requests limited to the targets in the flags. It resolves the targets of each Gate once, because a
-// label that is added later must open nothing.
+// limitTo returns newRequest with the requests limited to the targets in the flags. It resolves the targets of each Gate once, because
+// a label that is added later must not open further targets.
 func (f *requestFlags) limitTo(ctx context.Context, k *kube.Factory, c *kube.Cluster, newRequest requestFunc) (requestFunc, error) {
 	if len(f.only) == 0 && f.onlySelector == "" {
 		return newRequest, nil
@@ -70,7 +70,7 @@ func (o *only) targets(ctx context.Context, g *v1alpha1.Gate) (all []v1alpha1.Re
 	}
 	for _, ref := range o.named {
 		if ref.Name == v1alpha1.AnyName {
-			return nil, fmt.Errorf("a request names its targets, so --only %s/* is not possible: use --only-selector, or kubectl gate exception", ref.Kind)
+			return nil, fmt.Errorf("a request must name its targets, so --only %s/* is not possible: use --only-selector, or kubectl gate exception", ref.Kind)
 		}
 		obj, err := targetOf(ctx, o.objects, o.scope, g, &ref)
 		if err != nil {

@@ -19,8 +19,8 @@ The request ends all close requests. It lasts until a user closes the Gate, or f
 The Gate still stays closed in a close period with override: Deny, and while a dependency is not ready. With spec.approvals.openRequests, other users
 must approve the request first. The exit code is 3 in these cases.
 
-With --only or --only-selector, the request opens some targets, and the Gate stays as it is. It ends no close request of the Gate: after it, these
-targets have the state of the Gate again. --only-selector selects by the labels that the targets have now.`,
+With --only or --only-selector, the request opens some targets, and the state of the Gate does not change. The request does not end close requests
+for the whole Gate. After its end, these targets have the state of the Gate again. --only-selector selects targets by their current labels.`,
 		Example: `  # For an hour
   kubectl gate open production --for 1h --reason "hotfix 1234"
 

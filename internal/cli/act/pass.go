@@ -33,12 +33,12 @@ func NewPassCommand(k *kube.Factory) *cobra.Command {
 	f := &passFlags{}
 	cmd := &cobra.Command{
 		Use:   "pass KIND/NAME",
-		Short: "Let one reconciliation of a held object pass",
-		Long: `Let one reconciliation of a held object pass, and hold it again afterwards.
+		Short: "Allow one reconciliation of a held object",
+		Long: `Allow one reconciliation of a held object, and hold it again afterwards.
 
 The Gates stay closed for all other objects. The object must be a Flux object that is held by spec.suspend, and you need the verb open on each Gate
-that holds it. What keeps a Gate closed in spite of an open request, such as a close period with override: Deny, also prevents passes. The exit code is
-3 if the controller refuses the pass, or if with --wait the reconciliation does not succeed.`,
+that holds it. Settings that keep a Gate closed in spite of an open request, such as a close period with override: Deny, also prevent passes. The exit
+code is 3 if the controller refuses the pass, or if with --wait the reconciliation does not succeed.`,
 		Example: `  # A hotfix during a freeze
   kubectl gate pass ks/apps -n flux-system --reason "hotfix 1234"
 
@@ -139,14 +139,14 @@ func followPass(ctx context.Context, t *term.Terminal, c *kube.Cluster, obj *uns
 			}
 			return nil
 		case !granted:
-			t.Line("%s: one reconciliation passes, until %s at the latest", what, term.FormatTime(p.Until.Local()))
+			t.Line("%s: a pass allows one reconciliation, until %s at the latest", what, term.FormatTime(p.Until.Local()))
 			if granted, deadline = true, t.Clock.Now().Add(f.timeout); !f.wait {
 				return nil
 			}
 		}
 		if t.Clock.Now().After(deadline) {
 			if granted {
-				fmt.Fprintf(t.ErrOut, "error: after %s, %s still passes; the controller continues\n", f.timeout, what)
+				fmt.Fprintf(t.ErrOut, "error: after %s, the pass of %s is still in progress; the controller continues\n", f.timeout, what)
 				return term.ExitCode(term.ExitTimeout)
 			}
 			fmt.Fprintf(t.ErrOut, "error: %s: the controller has not granted the pass; see its events, and kubectl gate why %s/%s\n",

@@ -55,7 +55,7 @@ func patchStamped(ctx context.Context, c *kube.Cluster, obj client.Object, annot
 		annotations[by] = user
 		written, ok := obj.DeepCopyObject().(client.Object)
 		if !ok {
-			return fmt.Errorf("%T is no object", obj)
+			return fmt.Errorf("%T is not an object", obj)
 		}
 		return c.Patch(ctx, written, client.RawPatch(types.MergePatchType, annotationPatch(annotations, "")), patchOptions(requestOwner, dryRun)...)
 	}

@@ -31,7 +31,7 @@ func NewProceedCommand(k *kube.Factory) *cobra.Command {
 		Long: `Continue a release in waves that waits or has stopped.
 
 The controller releases the next wave at once. It does not wait for the soak of the current wave, and failures in this or an earlier wave no longer
-stop the release. If the waves are invalid, the release continues with them as they are, and the current wave stays the same. If the release has
+stop the release. If the waves are invalid, the release continues with the invalid waves, and the current wave stays the same. If the release has
 reached another wave in the meantime, nothing happens. You need the verb open, which the ClusterRole gate-opener has.`,
 		Example: `  # The failure is a known flake
   kubectl gate proceed production --reason "the canary of the search is known to fail"`,

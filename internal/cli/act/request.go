@@ -129,7 +129,7 @@ func (f *requestFlags) request(action v1alpha1.RequestAction, now time.Time) (*r
 		}
 	}
 	if r.at.Sub(now) > maxDistance || r.until.Sub(r.at) > maxDistance {
-		return nil, errors.New("a request begins and lasts at most 366 days from now")
+		return nil, errors.New("a request must begin at most 366 days from now and last at most 366 days")
 	}
 	return r, nil
 }

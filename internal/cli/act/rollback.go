@@ -30,9 +30,9 @@ func NewRollbackCommand(k *kube.Factory) *cobra.Command {
 		Short: "Move a GatedSource back to a revision that was promoted before",
 		Long: `Move a GatedSource back to a revision that was promoted before, even while its Gates are closed.
 
-The Gates stay closed, and you need the verb open on each closed Gate. If none is closed, you need the verb approve on the GatedSource. What keeps a
-Gate closed in spite of an open request, such as a close period with override: Deny, also prevents rollbacks. The exit code is 3 if the controller
-refuses the rollback.
+The Gates stay closed, and you need the verb open on each closed Gate. If none is closed, you need the verb approve on the GatedSource. Settings
+that keep a Gate closed in spite of an open request, such as a close period with override: Deny, also prevent rollbacks. The exit code is 3 if the
+controller refuses the rollback.
 
 The pin stays at that revision until the next approval. Without spec.approvals, it stays until the source has a revision that was not seen before the
 rollback, and the Gates are open. kubectl gate history source/NAME lists the revisions.`,
@@ -43,7 +43,7 @@ rollback, and the Gates are open. kubectl gate history source/NAME lists the rev
   kubectl gate rollback source/apps --to main@sha1:2f5b9f5c0a4a0f4b2e6c0b8b7b1c0e6f2b7f3a11`,
 		Args: kube.ExactlyOne("source/NAME"),
 	}
-	cmd.Flags().StringVar(&f.to, "to", "", "A revision in status.promotions. Defaults to the one that was promoted before the current one, without those that were rolled back.")
+	cmd.Flags().StringVar(&f.to, "to", "", "A revision in status.promotions. Defaults to the revision before the current one, except revisions that were rolled back.")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "The reason, for the history and events. Truncated to 512 bytes.")
 	cmd.Flags().StringVar(&f.dryRun, "dry-run", "none", "none, or server: the API server checks the request, and nothing is changed.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -37,7 +37,7 @@ func NoCluster(err error) error {
 		}
 		err = fmt.Errorf("%s does not respond: %w", server, address.Err)
 	}
-	return fmt.Errorf("no cluster: %w; name one with --kubeconfig, --context or KUBECONFIG", err)
+	return fmt.Errorf("no cluster: %w; select one with --kubeconfig, --context or KUBECONFIG", err)
 }
 
 // Call is a call to the API server, for error messages.
@@ -63,7 +63,7 @@ func (w explainedError) Unwrap() error { return w.cause }
 // VerbEmergency is the verb that permits a user to open Gates without the required approvals.
 const VerbEmergency = "emergency"
 
-// Denied returns a message that says that the user lacks a verb.
+// Denied returns a message about a verb that the user lacks.
 func (a Call) Denied(verb string) string {
 	in := ""
 	if a.namespace != "" {

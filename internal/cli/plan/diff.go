@@ -40,12 +40,12 @@ func NewDiffCommand(k *kube.Factory) *cobra.Command {
 		Long: `Print how a change of manifests affects the schedules of Gates: against the cluster, or with --old against other manifests, without a
 cluster.
 
-Against the cluster, Gates that no manifest has stay as they are, and all keep their requests. An exception that is the same in
-the cluster keeps its approvals; other exceptions in the manifests count as approved. Warnings are printed to standard error.
+In a comparison with the cluster, Gates without a manifest do not change, and all Gates keep their requests. An exception that is unchanged
+in the cluster keeps its approvals; other exceptions in the manifests count as approved. Warnings are printed to standard error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.
 
-The exit code is 0 if nothing changes, 1 if something does, and 2 if there is an error.`,
+The exit code is 0 if nothing changes, 1 if anything changes, and 2 if there is an error.`,
 		Example: `  # What a folder changes in the cluster in the next 30 days
   kubectl gate diff -f clusters/production
 

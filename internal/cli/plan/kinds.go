@@ -38,13 +38,13 @@ func NewKindsCommand(k *kube.Factory) *cobra.Command {
 	f := &kindsFlags{}
 	cmd := &cobra.Command{
 		Use:   "kinds GROUP/KIND[=spec.FIELD]...",
-		Short: "Print what the cluster needs for more kinds that Gates hold",
-		Long: `Print what the cluster needs for more kinds that Gates hold, as in the flag --suspend-kinds of the controller.
+		Short: "Print the manifests that the cluster needs for more kinds that Gates hold",
+		Long: `Print the manifests that the cluster needs for more kinds that Gates hold, as in the flag --suspend-kinds of the controller.
 
-It prints the role of the controller, and the policies of the lock and of config/policies if the cluster has them. The output replaces that of earlier
-runs, so name all kinds each time. The command changes nothing: apply the output after you have read it.
+It prints the role of the controller, and the policies of the lock and of config/policies if the cluster has them. The output replaces the output of
+earlier runs, so list all kinds each time. The command changes nothing: apply the output after you have read it.
 
-The command reads from the cluster whether the field exists and the names of the resources. With --offline it guesses the names.`,
+The command reads the names of the resources from the cluster, and checks that the field exists. With --offline it guesses the names.`,
 		Example: `  # Add CronJobs and Argo Rollouts
   kubectl gate kinds batch/CronJob argoproj.io/Rollout=spec.paused | kubectl apply --server-side -f -
 
@@ -52,7 +52,7 @@ The command reads from the cluster whether the field exists and the names of the
   kubectl gate kinds batch/CronJob --offline --with role,lock,policies > kinds.yaml`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().StringSliceVar(&f.with, "with", nil, "The parts to print: role, lock, policies. Defaults to the role, and to what the cluster has of the others.")
+	cmd.Flags().StringSliceVar(&f.with, "with", nil, "The parts to print: role, lock, policies. Defaults to the role, and to the other parts that the cluster has.")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "Without a cluster: guess the names of resources, and print only the role unless --with is set.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		added, err := target.ParseKinds(args)

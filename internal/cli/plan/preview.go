@@ -34,12 +34,12 @@ func NewPreviewCommand(k *kube.Factory) *cobra.Command {
 	f := &previewFlags{}
 	cmd := &cobra.Command{
 		Use:   "preview (-f FILE... | [NAME...])",
-		Short: "Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster",
-		Long: `Print when Gates will be open and closed: those in manifests, without a cluster, or those of a cluster.
+		Short: "Print when Gates will be open and closed: Gates in manifests, without a cluster, or Gates of a cluster",
+		Long: `Print when Gates will be open and closed: Gates in manifests, without a cluster, or Gates of a cluster.
 
-With -f, GateExceptions count in all files of the manifests, as if they were approved. A folder is read with all in it; a folder with a
-kustomization is built, without a network and plugins. Without -f, the requests and approvals of the cluster count.
-Warnings are printed to standard error.
+With -f, the GateExceptions in all files apply, as if they were approved. A folder is read recursively; a folder with a kustomization is
+built, without network access and plugins. Without -f, the requests and approvals in the cluster apply. Warnings are printed to standard
+error.
 
 A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. Other formats are in UTC.`,
 		Example: `  # What the gates of a pull request do in December
@@ -168,7 +168,8 @@ func readPreviewed(ctx context.Context, k *kube.Factory, f *previewFlags, args [
 	return kube.PreviewSet(ctx, k.Terminal, c, gates), nil
 }
 
-// previewTarget returns the Gates among gates that govern an object, as they are for it.
+// previewTarget returns the Gates among gates that govern an object, with the state that they have
+// for it.
 func previewTarget(ctx context.Context, k *kube.Factory, c *kube.Cluster, gates []*v1alpha1.Gate, name string) (*preview.Set, error) {
 	kind, namespace, name, err := kube.ParseObjectName([]string{name})
 	if err != nil {

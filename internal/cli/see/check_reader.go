@@ -70,7 +70,7 @@ func (r *checkReader) connect(ctx context.Context) (times check.ServerTime, err 
 	if _, err := r.discovery.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
 		return times, kube.DiscoveryCall("/version").Explain(err)
 	}
-	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes none
+	lists, err := r.discovery.ServerPreferredResources() //nolint:contextcheck // it takes no context
 	if err != nil && len(lists) == 0 {
 		return times, kube.DiscoveryCall("/apis").Explain(err)
 	}

@@ -34,11 +34,11 @@ func NewHistoryCommand(k *kube.Factory) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "history [NAME... | source/NAME...]",
-		Short: "Show who opened and closed Gates, when and why, or what a GatedSource has promoted",
-		Long: `Show who opened and closed Gates, when and why, newest first. For source/NAME, a GatedSource, show which revisions it has promoted, when, why, and
-who approved them.
+		Short: "Show the changes of Gates with users and reasons, or the promotions of a GatedSource",
+		Long: `Show the changes of Gates with times, users and reasons, newest first. For source/NAME, a GatedSource, show the promoted revisions with times, reasons
+and approvers.
 
-A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promotions. docs/operate/audit.md says how to keep them for years.`,
+A Gate keeps its last 50 changes and requests, a GatedSource its last 20 promotions. To keep them for years, see docs/operate/audit.md.`,
 		Example: `  # One Gate
   kubectl gate history production
 

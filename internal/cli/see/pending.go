@@ -22,18 +22,18 @@ func NewPendingCommand(k *kube.Factory) *cobra.Command {
 	f := &pendingFlags{}
 	cmd := &cobra.Command{
 		Use:   "pending",
-		Short: "List what waits for Gates to open",
-		Long: `List what waits for Gates to open: held objects, the revision in effect and the one that waits.
+		Short: "List changes that wait for Gates to open",
+		Long: `List changes that wait for Gates to open: held objects, with the revision in effect and the waiting revision.
 
-A revision waits if the source of an object has another revision than the object has applied. A held source is not fetched, so new revisions are
+A revision waits if the source of an object has a revision that the object has not applied. A held source is not fetched, so new revisions are
 unknown. The renewal of a held Certificate waits once it is due. Held objects without new revisions are listed only with --all. GatedSources are also
-listed while a revision waits for approvals. Kinds that you may not list are named on standard error, and the exit code is 3.
+listed while a revision waits for approvals. Kinds that you may not list are printed on standard error, and the exit code is 3.
 
-With --diff, the command also prints what each Kustomization would change in the cluster at the revision that waits. For a GatedSource, it does so for
-the Kustomizations that refer to its pinned source: those of the same namespace, or all with -A. It cannot do so for a HelmRelease. The API server
-performs a server-side apply as a dry run, so you need the verbs get and patch on the applied objects. The revision is fetched from source-controller
-through the API server, for which you need the verb get on services/proxy, or from --source-address. Encrypted objects and remote bases are skipped and
-named, and the exit code is 3.
+With --diff, the command also prints what each Kustomization would change in the cluster at the revision that waits. For a GatedSource, it prints the
+changes by the Kustomizations that refer to its pinned source, in the same namespace, or in all namespaces with -A. It cannot print the changes by a
+HelmRelease. The API server performs a server-side apply as a dry run, so you need the verbs get and patch on the applied objects. The revision is
+fetched from source-controller through the API server, for which you need the verb get on services/proxy, or from --source-address. Encrypted objects
+and remote bases are skipped and reported, and the exit code is 3.
 
 The items of -o json have target, gates, revision (in effect), reason, waits (the revision that waits), since, source,
 approvals (has and needs) and diff (changes and cause, or users with these). The reason is NewRevision, NotFetched, NothingNew, Stopped,
@@ -48,7 +48,7 @@ RenewalDue, Passes or SourceUnknown. With -o name they are the objects, for kube
   kubectl gate pending -n flux-system --diff`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return errors.New("pending takes no names: it lists what waits in a namespace, or in all namespaces with -A")
+				return errors.New("pending takes no names: it lists the pending changes of a namespace, or of all namespaces with -A")
 			}
 			return nil
 		},
@@ -69,7 +69,7 @@ type pendingFlags struct {
 	*term.Output
 }
 
-// runPending prints what is waiting for Gates to open.
+// runPending prints the changes that wait for Gates to open.
 func runPending(k *kube.Factory, cmd *cobra.Command, f *pendingFlags) error {
 	if _, err := labels.Parse(f.selector); err != nil {
 		return fmt.Errorf("--selector %q: %w", f.selector, err)
@@ -144,7 +144,7 @@ func printPending(t *term.Terminal, f *pendingFlags, all []pendingItem, held int
 	case !f.IsTable():
 		return f.PrintReports(t.Out, term.PendingTarget, all)
 	case len(all) == 0 && held > 0:
-		fmt.Fprintf(t.ErrOut, "Nothing new waits. %d held, --all lists them.\n", held)
+		fmt.Fprintf(t.ErrOut, "No pending changes. %d held, --all lists them.\n", held)
 		return nil
 	case len(all) == 0:
 		fmt.Fprintln(t.ErrOut, "Nothing waits.")
@@ -191,7 +191,7 @@ func pendingRow(t *term.Terminal, f *pendingFlags, w *explain.Waiting, now time.
 	return row
 }
 
-// paintWaits returns what is waiting, in yellow if it is new or has a pass, otherwise faint.
+// paintWaits returns the waiting change, in yellow if it is new or has a pass, otherwise faint.
 func paintWaits(t *term.Terminal, w *explain.Waiting, wide bool) string {
 	text := w.Short()
 	if wide && w.Reason == explain.NewRevision {

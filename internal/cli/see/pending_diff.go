@@ -254,7 +254,7 @@ func printDiff(t *term.Terminal, w *pendingItem) {
 		printFound(t, u.found, "    ")
 	}
 	if len(w.Diff.Users) == 0 {
-		fmt.Fprintln(t.Out, "  nothing would change: no Kustomization and no HelmRelease here refers to what it pins")
+		fmt.Fprintln(t.Out, "  nothing would change: no Kustomization or HelmRelease here refers to the pinned source")
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *differ) promotes(ctx context.Context, obj *unstructured.Unstructured, w
 		if u.Target.Kind == kustomizev1.KustomizationKind {
 			u.found = d.find(ctx, user, source)
 		} else {
-			u.found = found{[]dryrun.Change{}, "no chart is rendered here"}
+			u.found = found{[]dryrun.Change{}, "charts are not rendered"}
 		}
 		result.Users = append(result.Users, u)
 	}

@@ -32,9 +32,9 @@ func NewStatusCommand(k *kube.Factory) *cobra.Command {
 		Aliases: []string{"describe"},
 		Short:   "Show everything about one Gate on one screen",
 		Long: `Show everything about one Gate on one screen: its state and the reason, its next five transitions, requests, exceptions, targets and the revisions
-that wait, failures, dependencies, and the last three entries of its history. At most ten targets are listed, first those for which something waits.
-Targets that you may not list are only counted. A target that a user or Git has suspended has the state suspended. If you may not list exceptions, only
-the next transition is shown, from the status of the Gate.`,
+that wait, failures, dependencies, and the last three entries of its history. At most ten targets are listed, targets with waiting changes first.
+Targets that you may not list are only counted. A target that a user or Git has suspended has the state suspended. If you may not list exceptions,
+only the next transition is shown, from the status of the Gate.`,
 		Example: `  # Its state, the next transitions, and its targets
   kubectl gate status production -n flux-system
 

@@ -115,7 +115,7 @@ func openedDetail(g *v1alpha1.Gate) string {
 	return ""
 }
 
-// afterNext returns lines about what the transitions depend on, empty if there is nothing to say.
+// afterNext returns lines about the conditions of the transitions, empty if there are none.
 func (sc *screen) afterNext() string {
 	var lines []string
 	if len(sc.gate.Spec.DependsOn) > 0 {

@@ -45,9 +45,9 @@ func (f *timelineFlags) check(cmd *cobra.Command) error {
 	case !f.wanted && isSet:
 		return errors.New(name + " needs --timeline")
 	case f.wanted && *f.OutputFormat != "":
-		return fmt.Errorf("--timeline is not for -o %s: kubectl gate preview -o json has the same for programs", *f.OutputFormat)
+		return fmt.Errorf("--timeline cannot be combined with -o %s: kubectl gate preview -o json prints the same data", *f.OutputFormat)
 	case f.wanted && cmd.Flags().Changed("watch"):
-		return errors.New("--watch prints a table: leave --timeline out")
+		return errors.New("--watch prints a table: omit --timeline")
 	}
 	return f.Check()
 }

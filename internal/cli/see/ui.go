@@ -26,11 +26,11 @@ func NewUICommand(k *kube.Factory) *cobra.Command {
 	port := 0
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Show Gates in a browser: their state, what is scheduled, and what waits",
-		Long: `Show Gates in a browser: their state, what is scheduled, and what waits.
+		Short: "Show Gates in a browser: their state, and scheduled and waiting changes",
+		Long: `Show Gates in a browser: their state, and scheduled and waiting changes.
 
-The web UI is served on this machine until you interrupt the command. It reads with your kubeconfig, so it shows what you may see. It changes nothing,
-and shows the commands that do. The address contains a secret, so that other users of this machine cannot open it.`,
+The web UI is served on this machine until you interrupt the command. It uses your kubeconfig, so it shows only objects that you may see. It changes
+nothing, but shows the commands for changes. The address contains a secret, so that other users of this machine cannot open it.`,
 		Example: `  # It prints the address to open
   kubectl gate ui
 

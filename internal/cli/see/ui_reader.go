@@ -64,7 +64,7 @@ func (r *uiReader) Gates(ctx context.Context, namespace, _ string) (*ui.Visible,
 	s, c, notes := r.withNotes(namespace)
 	gates, err := c.Gates(ctx, kube.Scope{All: namespace == ""})
 	if apierrors.IsForbidden(err) && namespace == "" {
-		s.Warn("you may not list gates in all namespaces, these are those of %q", c.Namespace)
+		s.Warn("you may not list gates in all namespaces, these are the gates of %q", c.Namespace)
 		gates, err = c.Gates(ctx, kube.Scope{})
 	}
 	if err != nil {

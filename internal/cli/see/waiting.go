@@ -36,7 +36,8 @@ func heldObjects(ctx context.Context, o *kube.Objects, namespace, selector strin
 	return held, nil
 }
 
-// waitingFor returns what waits for each object. It lists sources once per kind and namespace, or once per kind if everywhere is set.
+// waitingFor returns the waiting change of each object. It lists sources once per kind and namespace, or once per kind if everywhere
+// is set.
 func waitingFor(ctx context.Context, o *kube.Objects, held []*unstructured.Unstructured, everywhere bool, now time.Time) ([]explain.Waiting, error) {
 	sources, err := readSources(ctx, o, held, everywhere)
 	if err != nil {

@@ -37,7 +37,7 @@ func newWatchFlags(cmd *cobra.Command) *watchFlags {
 func (f *watchFlags) check(out *term.Output) error {
 	switch {
 	case f.wanted && !out.IsTable():
-		return errors.New("--watch prints a table: leave -o out")
+		return errors.New("--watch prints a table: omit -o")
 	case f.wait && !f.wanted:
 		return errors.New("--wait needs --watch")
 	}

@@ -27,11 +27,11 @@ func NewWhyCommand(k *kube.Factory) *cobra.Command {
 		Short: "Explain why an object is held or not, and what would change that",
 		Long: `Explain why an object is held or not, and what would change that.
 
-It names each Gate that governs the object, with the rule, its state, since when and until when it has this state, and the requester. The
-object is free, held, suspended (by a user or Git), or resumed (a user has resumed it, and its Gates have mode Lenient). Or it is exempt (a
+For each Gate that governs the object, it prints the rule, the state of the Gate with its start and end, and the requester. The object is
+free, held, suspended (by a user or Git), or resumed (a user has resumed it, and its Gates have mode Lenient). Or it is exempt (a
 Certificate or a new object that is not held although a Gate is closed), passing (one reconciliation of a held object), or overridden (held
-by the lock after a user has resumed it). Commands show what would change that: whether a request opens a closed Gate is computed, not
-tried.
+by the lock after a user has resumed it). It also prints commands that would change the state. To find out whether a request would open a
+closed Gate, it computes the result and sends no request.
 
 The only item of -o json has target, state, becomes (its next state), summary, notes, gates, owners (manager,
 at), remedies (command, effect), waiting (a PendingTarget, as of kubectl gate pending), and incomplete if you may not see all Gates. Each of the gates

@@ -48,7 +48,7 @@ func paintSummary(t *term.Terminal, e *explain.Explanation) string {
 	return strings.Replace(e.Summary, name, t.Paint(term.Bold, name), 1)
 }
 
-// waitingLine returns a line about what is waiting, empty if there is nothing to report.
+// waitingLine returns a line about the waiting change, empty if there is nothing to report.
 func waitingLine(w *explain.Waiting, now time.Time) string {
 	if w == nil {
 		return ""
@@ -65,12 +65,12 @@ func waitingLine(w *explain.Waiting, now time.Time) string {
 		return fmt.Sprintf("Revision %s waits%s. Revision %s is in effect.", shortRevision(w.Waits, false), since, shortRevision(w.Revision, false))
 	case explain.NothingNew:
 		if w.Revision != "" && w.Source != nil {
-			return fmt.Sprintf("Nothing new waits: revision %s is in effect.", shortRevision(w.Revision, false))
+			return fmt.Sprintf("No pending changes: revision %s is in effect.", shortRevision(w.Revision, false))
 		}
 	case explain.NotFetched:
 		return "It is not fetched while it is held, so new revisions are unknown."
 	case explain.Passes:
-		return "One reconciliation passes" + since + "."
+		return "A pass allows one reconciliation" + since + "."
 	case explain.Stopped:
 		return "It does nothing while it is held."
 	case explain.RenewalDue:

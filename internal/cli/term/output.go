@@ -157,7 +157,7 @@ func (o *Output) Validate(others ...string) error {
 		return nil
 	}
 	if _, err := o.ToPrinter(); err != nil {
-		return fmt.Errorf("unknown output %q: leave it out for a table, or use %s", *o.OutputFormat, strings.Join(append(others, "json", "yaml or another format of kubectl"), ", "))
+		return fmt.Errorf("unknown output %q: omit it for a table, or use %s", *o.OutputFormat, strings.Join(append(others, "json", "yaml or another format of kubectl"), ", "))
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func parseRange(t *Terminal, from, until string) (r preview.Range, err error) {
 	r.Until = r.From.AddDate(0, 0, DefaultDays)
 	if until != "" {
 		if day, _, _ := strings.Cut(normalize(until), " "); from != "" && (day == "today" || day == "tomorrow") {
-			return r, fmt.Errorf("--until must be a time: with --from, %q can be that of two days, write the date", until)
+			return r, fmt.Errorf("--until must be a time: with --from, the day of %q is ambiguous, write the date", until)
 		}
 		if r.Until, err = ReadTime(normalize(until), r.From); err != nil {
 			return r, fmt.Errorf("--until must be a time, and %q %w", until, err)
