@@ -185,7 +185,7 @@ func TestActivationWithoutPermissionNamesAddOn(t *testing.T) {
 			g := w.activationGate(0)
 			w.Reconcile(g)
 			w.has("web-tls", nil)
-			w.expectActivated(g, "False ActivationFailed: Not activated into Secret 'web-tls': the controller is not permitted to do so, install config/activation: ")
+			w.expectActivated(g, "False ActivationFailed: Not activated into Secret 'web-tls': the controller lacks the permission, install config/activation: ")
 			if events := w.Events.Take("Warning Certificate/web"); len(events) != 1 {
 				t.Errorf("events %q", events)
 			}

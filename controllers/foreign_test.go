@@ -38,7 +38,7 @@ func TestTargetsSuspendedByOthers(t *testing.T) {
 			w.Reconcile(g)
 			w.ExpectHeld(resumed, g)
 			w.ExpectHeld(byGit, g)
-			w.Expect(takenOver, suspension{Suspend: true, Owners: []string{"flux"}, Approved: "True Resumed Resumed and then suspended manually. Gates leave it alone until it is resumed."})
+			w.Expect(takenOver, suspension{Suspend: true, Owners: []string{"flux"}, Approved: "True Resumed Resumed and then suspended manually. Gates do not change it until it is resumed."})
 			if got := w.Suspension(alsoByGit).Owners; len(got) != 2 {
 				t.Errorf("owners of spec.suspend are %q", got)
 			}

@@ -90,12 +90,12 @@ func (f *followedConfigMap) refresh(ctx context.Context, reader client.Reader, n
 	f.reading.Lock()
 	defer f.reading.Unlock()
 	if f.isCurrent(now) {
-		return nil, nil //nolint:nilnil // nothing had to be read
+		return nil, nil //nolint:nilnil // nothing to read
 	}
 	texts, err := f.readTexts(ctx, reader, name, now.Truncate(timetable.MaxCalendarAge))
 	if err != nil && !isBroken(err) && f.latest != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "unable to read a calendar, using its last version", "configMap", name.String())
-		return nil, nil //nolint:nilnil // the calendars in memory count
+		return nil, nil //nolint:nilnil // the last version stays in use
 	}
 	return texts, err
 }

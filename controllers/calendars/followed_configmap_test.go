@@ -65,7 +65,7 @@ func TestCalendarFaultClosesUntilFixed(t *testing.T) {
 		"missing":          {oneConfigMap{err: apierrors.NewNotFound(days, "days")}, "does not exist"},
 		"without the key":  {oneConfigMap{data: map[string]string{"se.ics": ""}}, "does not exist in the ConfigMap"},
 		"an invalid event": {oneConfigMap{data: map[string]string{"no.ics": strings.Replace(christmas, "UID:1\n", "UID:1\nRRULE:FREQ=SECONDLY\n", 1)}}, "line 5: "},
-		"forbidden":        {oneConfigMap{err: apierrors.NewForbidden(days, "days", errors.New("no"))}, "the controller may not read it, install config/calendars or give it a Role"},
+		"forbidden":        {oneConfigMap{err: apierrors.NewForbidden(days, "days", errors.New("no"))}, "the controller may not read it: install config/calendars, or grant the controller a Role"},
 	} {
 		works := &oneConfigMap{data: map[string]string{"no.ics": christmas}}
 		r, g := &Reader{APIReader: works, Queues: &wokenGates{}}, frozenGate("shop")

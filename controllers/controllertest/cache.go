@@ -28,16 +28,17 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// sharedCache has the targets, Gates and exceptions of all worlds. Writes of the cluster's client wait for it.
+// sharedCache caches the targets, Gates and exceptions of all worlds. Writes of the cluster's client wait for
+// it.
 var sharedCache *targetCache
 
-// targetCache is a TargetCache of the whole control plane. Its clients return from a write when the cache has received it, so that a later
-// read returns what was written.
+// targetCache is a TargetCache of the whole control plane. Its clients return from a write when the cache has received it, so that a
+// later read returns the written object.
 type targetCache struct {
 	*view.TargetCache
 
 	eventMu sync.Mutex
-	// seen has the last event of each object.
+	// seen contains the last event of each object.
 	seen map[seenKey]sighted
 	// event is closed by the next event.
 	event chan struct{}
@@ -129,7 +130,7 @@ func FollowPolicies(ctx context.Context, t testing.TB) {
 	}
 }
 
-// of returns the shared cache for a world: it reads from the API server through the world's APIReader.
+// of returns the shared cache for a world. It reads from the API server through the world's APIReader.
 func (s *targetCache) of(w *World) *view.TargetCache {
 	s.Mu.RLock()
 	defer s.Mu.RUnlock()
@@ -236,7 +237,7 @@ func (s *targetCache) await(key seenKey, isSo func(sighted) bool) error {
 		select {
 		case <-event:
 		case <-late.C:
-			return fmt.Errorf("not in %s: the cache sees what was written of %v", harness.Patience, key)
+			return fmt.Errorf("not in %s: the cache has received the write of %v", harness.Patience, key)
 		}
 	}
 }

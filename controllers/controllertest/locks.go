@@ -18,11 +18,11 @@ type LiveLocks struct {
 // Lock implements LockReader.
 func (l *LiveLocks) Lock(ctx context.Context, namespace string) (*lockv1alpha1.GateLock, error) {
 	if !l.Installed {
-		return nil, nil //nolint:nilnil // as LockReader says
+		return nil, nil //nolint:nilnil // as LockReader specifies
 	}
 	key := view.LockKey(namespace, l.World.Own)
 	if key.Namespace == "" {
-		return nil, nil //nolint:nilnil // as LockReader says
+		return nil, nil //nolint:nilnil // as LockReader specifies
 	}
 	return view.ReadLock(ctx, controlPlane.Client, key)
 }

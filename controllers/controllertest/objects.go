@@ -99,7 +99,7 @@ func (w *World) Reload(obj *target.Object) *target.Object {
 	return obj
 }
 
-// Suspension has the fields of a target that tests compare.
+// Suspension contains the fields of a target that tests compare.
 type Suspension struct {
 	// Suspend is spec.suspend: true, false or nil.
 	Suspend any
@@ -158,7 +158,7 @@ func (w *World) ExpectHolder(obj *target.Object, gates ...*v1alpha1.Gate) {
 	}
 }
 
-// ExpectFree checks that no Gate holds a target, and that its condition says so.
+// ExpectFree checks that no Gate holds a target, and that its condition reports this.
 func (w *World) ExpectFree(obj *target.Object) {
 	w.Helper()
 	if got := w.Suspension(obj); got.Suspend != nil || got.HeldBy != "" || !strings.HasPrefix(got.Approved, "True GateOpened Released: ") {
@@ -190,7 +190,8 @@ func Keys(gates []*v1alpha1.Gate) []string {
 	return target.ParseHeldBy(target.FormatHeldBy(all))
 }
 
-// ExpectReleased checks that only the condition is left of a hold. It must name the Gate if that still governs the target.
+// ExpectReleased checks that only the condition remains of a hold. The condition must name the Gate if the Gate still
+// governs the target.
 func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Helper()
 	var gates []verdict.Gate
@@ -202,7 +203,7 @@ func (w *World) ExpectReleased(obj *target.Object, by *v1alpha1.Gate) {
 	w.Expect(obj, Suspension{Approved: "True GateOpened " + verdict.Judge(verdict.Observed{}, gates).Released()})
 }
 
-// ExpectUntouched checks that a target shows no sign of a Gate.
+// ExpectUntouched checks that no Gate has changed a target.
 func (w *World) ExpectUntouched(obj *target.Object) {
 	w.Helper()
 	w.Expect(obj, Suspension{})

@@ -43,7 +43,7 @@ type World struct {
 	// State is the state of the controllers in memory.
 	State  *controllers.State
 	Queues *Queues
-	// retries are called to enqueue again what has failed.
+	// retries enqueue the failed items again.
 	retries []func()
 	// RequeueAfter has the requested delays of targets.
 	RequeueAfter map[target.Key]time.Duration
@@ -117,8 +117,8 @@ func (w *World) Try(g *v1alpha1.Gate) (ctrl.Result, error) {
 	return result, err
 }
 
-// TryNamed is like Try for a Gate that may not exist. It reconciles until the queues are empty. The result is when to reconcile again. The
-// error is the first one of the Gate, or of the targets if the Gate does not exist.
+// TryNamed is like Try for a Gate that may not exist. It reconciles until the queues are empty. The result has the delay before the
+// next reconciliation. The error is the first one of the Gate, or of the targets if the Gate does not exist.
 func (w *World) TryNamed(namespace, name string) (ctrl.Result, error) {
 	w.Helper()
 	key := client.ObjectKey{Namespace: namespace, Name: name}
@@ -172,7 +172,7 @@ func (w *World) GetGate(key client.ObjectKey) *v1alpha1.Gate {
 	return g
 }
 
-// enqueueAll enqueues what has failed before, and the targets and GateLocks of a Gate. For a new Gate, the summary awaits the targets.
+// enqueueAll enqueues the failed items, and the targets and GateLocks of a Gate. For a new Gate, the summary awaits the targets.
 func (w *World) enqueueAll(key client.ObjectKey) {
 	w.Helper()
 	clear(w.RequeueAfter)

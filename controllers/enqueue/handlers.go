@@ -237,7 +237,7 @@ func changeClass(before, after *unstructured.Unstructured) queue.Class {
 	return queue.Change
 }
 
-// enqueueRelabeled enqueues the Gates that report a reference that matches nothing, because the reference may match an object with new
+// enqueueRelabeled enqueues the Gates that report a reference without matches, because the reference may match an object with new
 // labels.
 func (e *Handlers) enqueueRelabeled(ctx context.Context, obj *unstructured.Unstructured) {
 	for _, key := range view.IndexKeys(obj) {

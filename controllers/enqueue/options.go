@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Options of the controllers.
+// Options contains the options of the controllers.
 type Options struct {
 	// RateLimiter returns the limiter of retries.
 	RateLimiter func() workqueue.TypedRateLimiter[reconcile.Request]

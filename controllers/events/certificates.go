@@ -26,8 +26,8 @@ func NewHeldCertificates(list func(context.Context) ([]*target.Object, error)) *
 	}
 	return &heldCertificates{
 		list:    list,
-		begins:  describe("not_before", "Unix time from which a certificate is valid whose renewal is held."),
-		expires: describe("expiration", "Unix time at which a certificate expires whose renewal is held."),
+		begins:  describe("not_before", "Unix time from which a certificate with a held renewal is valid."),
+		expires: describe("expiration", "Unix time at which a certificate with a held renewal expires."),
 	}
 }
 

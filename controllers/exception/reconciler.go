@@ -50,8 +50,8 @@ type Reconciler struct {
 	Calendars *calendars.Reader
 	// Clock is read once for each decision.
 	Clock clock.PassiveClock
-	// ServerTime returns the time of the API server, truncated to seconds. An exception is deleted only if it has also expired by that time.
-	// If ServerTime is nil, only Clock counts.
+	// ServerTime returns the time of the API server, truncated to seconds. An exception is deleted only if it has also expired by that
+	// time. If ServerTime is nil, only Clock is used.
 	ServerTime func(context.Context) (time.Time, error)
 	// Stamped returns whether the API server stamps the authors and approvers of exceptions. If it does not, approvals are ignored.
 	Stamped func(context.Context) (bool, error)
@@ -70,7 +70,7 @@ type exceptionWriter = ownwrites.Writer[*v1alpha1.GateException]
 
 // Reconcile handles the approvals of an exception and reports its state.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+	start := time.Now() //nolint:forbidigo // only measures the duration for the metrics
 
 	obj := &v1alpha1.GateException{}
 	if err := r.exceptions().Get(ctx, req.NamespacedName, obj); err != nil {
@@ -120,7 +120,7 @@ func (r *Reconciler) process(ctx context.Context, obj *v1alpha1.GateException, n
 	return ctrl.Result{RequeueAfter: min(max(next.Sub(r.Clock.Now()), time.Millisecond), exceptionInterval)}, nil
 }
 
-// remove deletes an exception that is also due by the clock of the API server.
+// remove deletes an exception that is due for deletion according to the clock of the API server, too.
 func (r *Reconciler) remove(ctx context.Context, obj *v1alpha1.GateException, at time.Time) (ctrl.Result, error) {
 	if r.ServerTime != nil {
 		t := gate.ServerTime{RequestedAt: r.Clock.Now()}

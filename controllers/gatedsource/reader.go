@@ -41,7 +41,7 @@ func (r *Reconciler) fetch(ctx context.Context, obj *target.Object, live bool) (
 	if s.pinned, in.Pinned, err = r.source(ctx, s.before, s.before.PinnedName(), live); err != nil {
 		return s, err
 	}
-	if !in.Pinned.IsOf(s.before) { // a pinned source stays with its GatedSource
+	if !in.Pinned.IsOf(s.before) { // a pinned source keeps its GatedSource
 		if in.Older, err = r.older(ctx, s.before); err != nil {
 			return s, err
 		}

@@ -198,7 +198,7 @@ func (r *Reconciler) takesSlots(s *promotionState) bool {
 	return has
 }
 
-// leaveSlots gives up the release slots of a GatedSource that does not need them. Call it only after all writes have succeeded, because a
+// leaveSlots returns the release slots that a GatedSource does not need. Call it only after all writes have succeeded, because a
 // GatedSource whose write failed keeps its slots for the next attempt.
 func (r *Reconciler) leaveSlots(s *promotionState) {
 	if s.waits {

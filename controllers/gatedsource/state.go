@@ -85,7 +85,8 @@ func (s *promotionState) entries() []summary.Entry {
 	return entries
 }
 
-// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns before.
+// audit returns the outcome for a Gate with mode Audit as if its mode were Enforce. While the Gate is undecided, it returns
+// before.
 func (s *promotionState) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:

@@ -76,7 +76,7 @@ func recordOn(m *metav1.PartialObjectMetadata) *machinecerts.Record {
 	return machinecerts.ParseRecord(m.Annotations[v1alpha1.RefreshAnnotation])
 }
 
-// requestOn returns who has requested a refresh of a Machine, None if there is no request.
+// requestOn returns the requester of a refresh of a Machine, None if there is no request.
 func requestOn(m *metav1.PartialObjectMetadata) machinecerts.Request {
 	switch _, ok := m.Annotations[requestAnnotation]; {
 	case !ok:

@@ -33,7 +33,7 @@ type fleet struct {
 	policy   machinecerts.Policy
 	// waits is true if no Machine may be written until the Gates are known.
 	waits bool
-	// opened is when the last Gate opened, and closed lists the closed Gates.
+	// opened is the time when the last Gate opened, and closed lists the closed Gates.
 	opened time.Time
 	closed []string
 	// reason and message are for the condition Ready, empty if the object is ready.

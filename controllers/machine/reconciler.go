@@ -61,7 +61,7 @@ type pass struct {
 	// installed is true if the cluster serves Machines. unread is the error from listing them, nil if there was none.
 	installed bool
 	unread    error
-	// next is when the next pass is due.
+	// next is the time when the next pass is due.
 	next time.Time
 }
 
@@ -131,7 +131,7 @@ func (p *pass) orphans() []string {
 
 // reconcile begins and ends refreshes of a MachineCertificateRefresh, and writes its status.
 func (p *pass) reconcile(ctx context.Context, obj *v1alpha1.MachineCertificateRefresh) error {
-	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+	start := time.Now() //nolint:forbidigo // only measures the duration for the metrics
 	defer func() { p.RecordDuration(ctx, obj, start) }()
 
 	f := &fleet{pass: p, obj: obj, writer: writer{Client: p.Client, Base: obj.DeepCopy()}, policy: machinecerts.Policy{

@@ -78,7 +78,7 @@ const refusedInterval = 30 * time.Second
 
 // Reconcile reads an object and its Secret.
 func (r *Reconciler[O, T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	start := time.Now() //nolint:forbidigo // measures this reconciliation for the metrics, decides nothing
+	start := time.Now() //nolint:forbidigo // only measures the duration for the metrics
 
 	obj := T(new(O))
 	if err := r.Get(ctx, req.NamespacedName, obj); err != nil {

@@ -43,8 +43,8 @@ func (c closedGates) String() string {
 	return "gates " + strings.Join(all, ", ")
 }
 
-// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or once the time until it
-// expires is within the margin in their terms.
+// when returns when the certificate may be activated: while all Gates that govern the Certificate are open, or within the safety
+// margin before it expires.
 func (a *activationRun) when(ctx context.Context) (activation.When, error) {
 	gates, err := a.Gates.Live(ctx, a.obj, a.Clock.Now())
 	if err != nil {

@@ -34,10 +34,10 @@ func (s secrets) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 // The tests of internal/activation have all causes. This test has the fields of Secrets that cause a refusal.
 func TestRefusedActivationWritesNothing(t *testing.T) {
 	for cause, change := range map[string]func(*corev1.Secret){
-		"is immutable":                  func(s *corev1.Secret) { s.Immutable = ptr.To(true) },
-		"is of type Opaque":             func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
-		"is the one of Certificate 'x'": func(s *corev1.Secret) { s.Annotations = map[string]string{"cert-manager.io/certificate-name": "x"} },
-		"belongs to cert-manager":       func(s *corev1.Secret) { s.Labels = map[string]string{"controller.cert-manager.io/fao": "true"} },
+		"is immutable":               func(s *corev1.Secret) { s.Immutable = ptr.To(true) },
+		"is of type Opaque":          func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
+		"belongs to Certificate 'x'": func(s *corev1.Secret) { s.Annotations = map[string]string{"cert-manager.io/certificate-name": "x"} },
+		"belongs to cert-manager":    func(s *corev1.Secret) { s.Labels = map[string]string{"controller.cert-manager.io/fao": "true"} },
 		"is controlled by ConfigMap 'x'": func(s *corev1.Secret) {
 			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "1", Controller: ptr.To(true)}}
 		},

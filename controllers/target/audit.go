@@ -14,7 +14,7 @@ import (
 )
 
 // recordOutcome records the outcome of a target in the summary, and emits an event if a Gate with mode Audit would begin to hold the
-// target. It emits no event for an outcome from before a restart, nor for a target that the Gate has just released, because the release
+// target. It emits no event for an outcome from before a restart, or for a target that the Gate has just released, because the release
 // has its own event.
 func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	entries := s.Entries()
@@ -37,7 +37,8 @@ func (r *Reconciler) recordOutcome(key target.Key, s *Result, now time.Time) {
 	r.rolloutRecorder().Record(key, s.Gates, s.member)
 }
 
-// audit returns what the outcome would be if a Gate with mode Audit enforced. While the Gate is undecided, it returns before.
+// audit returns the outcome for a Gate with mode Audit as if its mode were Enforce. While the Gate is undecided, it returns
+// before.
 func (s *Result) audit(g verdict.Gate, before summary.Outcome) summary.Outcome {
 	switch {
 	case g.Would == verdict.Open:

@@ -5,7 +5,7 @@ const (
 	msgActivatedEarly      = "Activated into Secret '%s' although %s: certificate %s, which expires at %s; the previous one expires at %s"
 	msgActivated           = "Activated into Secret '%s': certificate %s, which expires at %s"
 	msgNotActivated        = "Not activated into Secret '%s': %s"
-	msgActivationForbidden = "the controller is not permitted to do so, install config/activation: "
+	msgActivationForbidden = "the controller lacks the permission, install config/activation: "
 	msgOpensAt             = " (opens at %s, %s)"
 	msgUnknownGate         = "a gate that governs it"
 	msgInUse               = " The certificate in use expires at %s."
@@ -17,5 +17,5 @@ const (
 	msgReplacedBy          = " It is replaced at %s at the latest."
 	msgLocked              = "waits until it is unlocked"
 	msgHeldBy              = "held by "
-	msgPassing             = ", one reconciliation passes"
+	msgPassing             = ", a pass allows one reconciliation"
 )

@@ -122,7 +122,7 @@ func TestPhasesOfTargetReleasedInWaves(t *testing.T) {
 		"waits for the lock":   {kustomization(nil), []verdict.Gate{open}, func(r *Result) { r.Ruling.Wait = verdict.ForLock }, waves.Held, "waits until it is unlocked"},
 		"held by another gate": {kustomization(nil), []verdict.Gate{open, other}, nil, waves.Blocked, "held by shop/b"},
 		"passes another gate": {kustomization(nil), []verdict.Gate{open, other}, func(r *Result) { r.Ruling.Step.Outcome = verdict.Passing }, waves.Blocked,
-			"held by shop/b, one reconciliation passes"},
+			"held by shop/b, a pass allows one reconciliation"},
 		"passes this gate":    {kustomization(nil), []verdict.Gate{closed}, func(r *Result) { r.Ruling.Step.Outcome = verdict.Passing }, waves.Held, ""},
 		"suspended by others": {kustomization(map[string]any{"suspend": true}), []verdict.Gate{open}, nil, waves.Skipped, ""},
 		"exempt":              {certificate(1), []verdict.Gate{closed}, nil, waves.Skipped, ""},

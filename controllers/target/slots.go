@@ -49,7 +49,7 @@ func (s releaseSlots) take(ruling *verdict.Ruling) bool {
 	return s.slots.Take(target.KeyOf(ruling.Object), gates...)
 }
 
-// leave gives up the slots of a target that is no longer waiting, because it was released or must stay held.
+// leave returns the slots of a target that is no longer waiting, because it was released or must stay held.
 func (s releaseSlots) leave(res *Result) {
 	ruling := &res.Ruling
 	if ruling.Wait != verdict.NoWait {

@@ -73,7 +73,7 @@ func (r *Reconciler) AwaitStart(ctx context.Context) error {
 	}
 }
 
-// ReadKey returns a key in the summary. The key stands for reading the objects of a kind. Until they have been read, the sums of all
+// ReadKey returns a key in the summary that represents the read of all objects of a kind. Until it has finished, the sums of all
 // Gates are incomplete.
 func ReadKey(adapter target.Adapter) target.Key { return target.Key{GroupKind: adapter.GroupKind()} }
 

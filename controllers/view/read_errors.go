@@ -14,8 +14,8 @@ func LogReadError(err error) {
 	}
 }
 
-// IgnoreUnread returns nil if err says that a kind is not installed or has not been read yet, because all objects of a kind are enqueued
-// once they have been read.
+// IgnoreUnread returns nil if err means that a kind is not installed or has not been read yet, because all objects of a kind are
+// enqueued once they have been read.
 func IgnoreUnread(err error) error {
 	if errors.Is(err, ErrNotInstalled) || errors.Is(err, ErrNotRead) {
 		return nil

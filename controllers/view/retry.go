@@ -5,7 +5,7 @@ import "time"
 // CacheDelay is the delay before the next check if the cache was behind. Usually, an event arrives sooner.
 const CacheDelay = time.Second
 
-// Recheck is when to reconcile an object again. If it is zero, only events trigger that.
+// Recheck is the time when an object is reconciled again. If it is zero, only events trigger that.
 type Recheck struct {
 	At time.Time
 }
