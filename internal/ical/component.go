@@ -36,7 +36,7 @@ func (c *component) one(name string) (*property, error) {
 			continue
 		}
 		if found != nil {
-			return nil, c.properties[i].errorf("is there twice, the first time in line %d", found.line)
+			return nil, c.properties[i].errorf("occurs twice, first in line %d", found.line)
 		}
 		found = &c.properties[i]
 	}

@@ -23,10 +23,11 @@ type event struct {
 	sequence uint64
 	// stamp is DTSTAMP, empty if it is missing.
 	stamp string
-	// discounted is why the event does not count, empty if it does. superseded is true if the reason is another version of the event.
+	// discounted is the reason why the event does not count, empty if it does. superseded is true if the reason is another version of
+	// the event.
 	discounted string
 	superseded bool
-	// closesOnly is why the event counts only in close periods, empty if it may count in open periods, too.
+	// closesOnly is the reason why the event counts only in close periods, empty if it may count in open periods, too.
 	closesOnly string
 	// ambiguous is the error for open periods that select the event, nil if they may select it.
 	ambiguous error
@@ -143,7 +144,7 @@ func (e *event) word(name string, words ...string) (string, error) {
 	if word := strings.ToUpper(strings.TrimSpace(p.value)); slices.Contains(words, word) {
 		return word, nil
 	}
-	return "", p.errorf("%s is none of %s", quote(p.value), strings.Join(words, ", "))
+	return "", p.errorf("%s is not one of %s", quote(p.value), strings.Join(words, ", "))
 }
 
 // length returns the length of an event that starts at start, as specified by DTEND or DURATION.
@@ -158,7 +159,7 @@ func (r *reader) length(c *component, start moment) (length, error) {
 	}
 	switch {
 	case end != nil && duration != nil:
-		return length{}, duration.errorf("is there, and DTEND in line %d too", end.line)
+		return length{}, duration.errorf("must not be combined with DTEND (line %d)", end.line)
 	case end != nil:
 		return r.lengthUntil(end, start, strings.TrimSpace(end.value))
 	case duration != nil:

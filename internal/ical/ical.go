@@ -70,7 +70,7 @@ type NotCounted struct {
 	// Line is the line at which the VEVENT or VFREEBUSY begins.
 	Line         int
 	Summary, UID string
-	// Cause is why it does not count, such as [Cancelled].
+	// Cause is the reason why it does not count, such as [Cancelled].
 	Cause string
 }
 

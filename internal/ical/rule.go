@@ -106,7 +106,7 @@ func (r *reader) parseRule(p *property, start moment) (*rule, error) {
 	return u, nil
 }
 
-// set parses one part of the rule. It returns what is wrong with the part, empty if it is valid.
+// set parses one part of the rule. It returns the problem with the part, empty if it is valid.
 func (u *rule) set(key, value string) (problem string) {
 	switch key {
 	case "FREQ":
@@ -231,7 +231,7 @@ func (u *rule) check(seen map[string]bool, start moment) (problem string) {
 	return ""
 }
 
-// derive takes from the start of the event what the rule does not specify.
+// derive sets the parts that the rule does not specify, based on the start of the event.
 func (u *rule) derive(start moment) {
 	t := time.Unix(start.wall, 0).UTC()
 	byDay := u.weekdays != 0 || u.hasNth

@@ -131,7 +131,7 @@ func choose(starts []*event) {
 		}
 		e.closesOnly = fmt.Sprintf("the event in line %d has the same UID and SEQUENCE, and a later DTSTAMP", latest.line)
 		e.warnings.add(e.component.errorf("has the same UID %s and SEQUENCE as the event in line %d, but another start: "+
-			"in close periods both count, in periods that open only the one with the latest DTSTAMP", quote(e.uid), latest.line))
+			"both count in close periods, but only the one with the latest DTSTAMP counts in open periods", quote(e.uid), latest.line))
 	}
 }
 

@@ -80,7 +80,7 @@ type onset struct {
 	daylight          bool
 }
 
-// tableStart is when the tables of UTC offsets start: 1970-01-01 in UTC.
+// tableStart is the time when the tables of UTC offsets start: 1970-01-01 in UTC.
 const tableStart = 0
 
 // build tabulates the VTIMEZONE with a TZID. p is the property with the TZID.
