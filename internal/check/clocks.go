@@ -31,7 +31,7 @@ func (a ServerTime) Skew() time.Duration {
 // tolerable is the largest clock skew that is not reported.
 const tolerable = 2 * time.Second
 
-// Clocks finds wrong clocks. If the API server did not return its time, it reports that.
+// Clocks finds wrong clocks, and reports an API server that does not return its time.
 func Clocks(asked ServerTime, gates []v1alpha1.Gate) (findings []Finding) {
 	if asked.Reported.IsZero() {
 		findings = append(findings, Finding{Warning, "clocks", "the API server does not return its time", "make sure that its responses have the header Date: a proxy may remove it"})
@@ -49,7 +49,7 @@ func Clocks(asked ServerTime, gates []v1alpha1.Gate) (findings []Finding) {
 		case opened != nil && opened.Reason == v1alpha1.TimeUnknownReason || ready != nil && ready.Reason == v1alpha1.TimeUnknownReason:
 			findings = append(findings, Finding{Error, gateName(&gates[i]), "it stays closed, because the API server does not return its time to the controller", "make sure that the responses of the API server have the header Date: a proxy may remove it"})
 		case opened != nil && strings.HasSuffix(opened.Message, gate.ClocksDiffer):
-			findings = append(findings, Finding{Warning, gateName(&gates[i]), gate.ClocksDiffer + ": it opens only when it is due by both, and closes when it is due by either", "synchronize the clocks of the nodes, for example with NTP"})
+			findings = append(findings, Finding{Warning, gateName(&gates[i]), gate.ClocksDiffer + ": it opens only when both clocks have reached the time, and closes when one of them has", "synchronize the clocks of the nodes, for example with NTP"})
 		}
 	}
 	return findings

@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// ahead is how far into the future conflicts are searched for.
+// ahead is the range in which conflicts are searched for, starting now.
 const ahead = 30 * 24 * time.Hour
 
 // pair is a pair of Gates, sorted by name.
@@ -51,7 +51,7 @@ func Conflicts(gates []v1alpha1.Gate, with Inputs, objects []*unstructured.Unstr
 			slices.Sort(names)
 			found := Finding{
 				Error, gateName(p.a), fmt.Sprintf("it and %s govern %s, and are never open at the same time in the next 30 days: the object stays held", gateName(p.b), some(names)),
-				"change the schedule of one of them, or remove the object from the targets of one",
+				"change the schedule of one Gate, or remove the object from its targets",
 			}
 			if p.a.Audits() || p.b.Audits() {
 				found.Severity = Warning

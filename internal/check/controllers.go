@@ -111,7 +111,7 @@ var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)
 // without a Deployment is running.
 func Controllers(all []Controller, version string, lives bool) (findings []Finding) {
 	if len(all) == 0 && lives {
-		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to have its Deployment checked, add the label " + ControllerLabel}}
+		return []Finding{{Warning, "Deployment gating-controller", "no Deployment of the controller was found, but Gates are reconciled: it runs elsewhere", "to check its Deployment, add the label " + ControllerLabel}}
 	}
 	if len(all) == 0 {
 		return []Finding{{Error, "Deployment gating-controller", "there is no Deployment with the label " + ControllerLabel + " in any namespace: Gates are not opened or closed", installIt}}

@@ -23,7 +23,7 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	// Object is the object that the finding is about, such as Gate flux-system/production.
 	Object string `json:"object"`
-	// Message is what is wrong.
+	// Message describes the problem.
 	Message string `json:"message"`
 	// Action is the next step, empty if there is none.
 	Action string `json:"action,omitempty"`

@@ -234,7 +234,7 @@ func TestClockSkewIsFound(t *testing.T) {
 		"a slow answer":                     {-5 * time.Second, time.Second, nil, nil},
 		"ahead":                             {time.Minute, time.Minute, nil, []string{"warning clocks: the clock of this machine is 59s ahead of"}},
 		"behind":                            {-time.Minute, -time.Minute, nil, []string{"warning clocks: the clock of this machine is 1m0s behind"}},
-		"that of a controller":              {0, 0, []v1alpha1.Gate{differ}, []string{"warning Gate flux-system/production: the clocks of the controller and of the API server differ: it opens only when it is due by both"}},
+		"that of a controller":              {0, 0, []v1alpha1.Gate{differ}, []string{"warning Gate flux-system/production: the clocks of the controller and of the API server differ: it opens only when both clocks have reached the time"}},
 		"nobody says what time it is":       {0, 0, []v1alpha1.Gate{with("Ready", metav1.ConditionFalse, v1alpha1.TimeUnknownReason, "")}, []string{"error Gate flux-system/production: it stays closed, because the API server"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func Leftovers(objects []*unstructured.Unstructured) (findings []Finding) {
 		findings = append(findings, Finding{
 			Error, nameOf(obj),
 			fmt.Sprintf("it is held by gate '%s', and no controller has its kind in --suspend-kinds any longer: it stays held when the gate opens", strings.Join(gates, "', '")),
-			fmt.Sprintf("start the controller with --suspend-kinds=%s/%s again, with =spec.FIELD if it had that, and open the gate before you remove the kind, see docs/guides/more-kinds.md", kind.Group, kind.Kind),
+			fmt.Sprintf("start the controller with --suspend-kinds=%s/%s again, with =spec.FIELD if it had a field, and open the gate before you remove the kind, see docs/guides/more-kinds.md", kind.Group, kind.Kind),
 		})
 	}
 	return findings

@@ -39,7 +39,7 @@ func (a Admission) allNamespaces(controllers []Controller) (findings []Finding) 
 			namespace, found, _ := unstructured.NestedString(a[i].Object, "spec", "paramRef", "namespace")
 			for _, c := range controllers {
 				if found && c.Namespace != namespace {
-					findings = append(findings, Finding{Error, kind + " " + name, fmt.Sprintf("it refers to the GateLock of all namespaces in %q, but the controller has it in %q: %s", namespace, c.Namespace, p.without), "install lock.yaml with that namespace, see docs/reference/gatelocks.md#installing-the-lock"})
+					findings = append(findings, Finding{Error, kind + " " + name, fmt.Sprintf("it refers to the GateLock of all namespaces in %q, but the controller writes it in %q: %s", namespace, c.Namespace, p.without), "install lock.yaml with that namespace, see docs/reference/gatelocks.md#installing-the-lock"})
 				}
 			}
 		}

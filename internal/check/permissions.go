@@ -44,7 +44,7 @@ func Permissions(denied []Right, namespace string) (findings []Finding) {
 		}
 		findings = append(findings, Finding{
 			Note, "you", fmt.Sprintf("you may not %s %s in namespace %q, which kubectl gate %s needs", strings.Join(verbs, " and "), last.Resource, namespace, command),
-			"if you should: the ClusterRole " + last.Role,
+			"to grant the permissions: the ClusterRole " + last.Role,
 		})
 	}
 	return findings

@@ -17,7 +17,7 @@ const (
 	mutating   = "MutatingAdmissionPolicy"
 )
 
-// policy is one of our policies. without is the effect of not having it.
+// policy is a policy in config. without describes the effect if it is missing.
 type policy struct{ kind, name, without string }
 
 const stamp, sourceStamp, approval = "gate-exception-stamp", "gated-source-stamp", "gate-approval"
@@ -121,7 +121,7 @@ func Policies(a Admission, controllers []Controller, gates []v1alpha1.Gate) (fin
 		}), instead, insteadPass, insteadRollback)
 		findings = append(findings, Finding{Note, "policies-1.30", "requests have no requester, and approvals do not count", "with Kubernetes 1.36 or later, install policies.yaml instead"})
 	case !a.any(ruling):
-		findings = append(findings, Finding{Warning, "policies", "they are not installed: any user who may patch a Gate can open it, change its spec, and do so in the name of another user", "kubectl apply --server-side -f policies.yaml, see docs/secure/roles.md"})
+		findings = append(findings, Finding{Warning, "policies", "they are not installed: any user who may patch a Gate can open it and change its spec, even in the name of another user", "kubectl apply --server-side -f policies.yaml, see docs/secure/roles.md"})
 		set = nil
 	}
 	findings = append(findings, a.missing(set, from)...)
