@@ -1,5 +1,5 @@
-// Package activation decides when an issued certificate is activated. To activate a certificate is to copy it from the staged Secret, which
-// cert-manager writes, to the live Secret, which is in use. It has no client and no clock.
+// Package activation decides when an issued certificate is activated. Activation copies a certificate from the staged Secret, which
+// cert-manager writes, to the live Secret, which is in use. The package has no client and no clock.
 package activation
 
 import (
@@ -13,7 +13,7 @@ import (
 type Outcome uint8
 
 const (
-	// Refused means that a user must fix what the message of the decision describes.
+	// Refused means that a user must fix the problem in the message of the decision.
 	Refused Outcome = iota
 	// NotIssued means that there is no certificate to promote yet.
 	NotIssued
@@ -41,7 +41,7 @@ type Secret struct {
 	Controller string
 }
 
-// Identity names the annotations by which the controller recognizes what it has written.
+// Identity names the annotations by which the controller recognizes its own writes.
 type Identity struct {
 	// Fingerprint is the annotation of a live Secret with the fingerprint of the data that was last promoted into it.
 	Fingerprint string
@@ -62,9 +62,9 @@ type When struct {
 // Decision is the outcome for a staged certificate, and why.
 type Decision struct {
 	Outcome Outcome
-	// Message is why the promotion is refused.
+	// Message is the reason why the promotion is refused.
 	Message string
-	// Recheck is when the outcome may change without a write, zero if no such time is known.
+	// Recheck is the time when the outcome may change without a write, zero if no such time is known.
 	Recheck time.Time
 	// Early is true if the certificate is promoted even though a Gate is closed.
 	Early bool
@@ -119,7 +119,7 @@ func (d Decision) schedule(when When, now time.Time) Decision {
 	case d.Staged.temporary:
 		d.Outcome = NotIssued
 	case now.After(d.Staged.NotAfter):
-		d.Message = fmt.Sprintf("the certificate to activate ended at %s: see why cert-manager does not renew it", d.Staged.End())
+		d.Message = fmt.Sprintf("the certificate to activate expired at %s: find out why cert-manager does not renew it", d.Staged.End())
 	case !when.Open && (last.IsZero() || now.Before(last)):
 		d.Outcome, d.Recheck = Closed, last
 	case now.Before(d.Staged.NotBefore):

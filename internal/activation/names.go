@@ -35,7 +35,7 @@ type Names struct {
 func (n Names) Previous() string { return n.Live + PreviousSuffix }
 
 // refuse returns why the names or their Secrets cannot be used, empty if they can be. The controller never reads or writes Secrets that
-// belong to others.
+// belong to other owners.
 func (n Names) refuse(us Identity, staged, live *Secret) string {
 	if message := n.Invalid(); message != "" {
 		return message
