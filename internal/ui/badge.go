@@ -30,7 +30,7 @@ func (h *handler) badge(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Security-Policy", "default-src 'none'")
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Cache-Control", "public, max-age="+badgeAge)
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a network deadline
 	w.WriteHeader(code)
 	_, _ = fmt.Fprint(w, badgeOf(name, word)) //nolint:gosec // each text is escaped; a client that has left gets nothing
 }

@@ -11,7 +11,8 @@ import (
 
 // fault is the content of an error page.
 type fault struct {
-	// Text is the name of the status code, Message is what is wrong, and Hint is the next step.
+	// Text is the name of the status code, Message describes the problem, and Hint is the next
+	// step.
 	Text, Message, Hint string
 }
 

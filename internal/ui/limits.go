@@ -15,8 +15,8 @@ const (
 	maxPages, maxForms = 8, 8
 	// maxSending bounds how many large pages are sent at once. One more page may be rendered in the meantime.
 	maxSending = 32
-	// cpuShare is the fraction of a processor that rendering may use in the long run. cpuBurst is the processor time after which pages have
-	// to wait.
+	// cpuShare is the fraction of a CPU that rendering may use in the long run. cpuBurst is the CPU time after which pages have to
+	// wait.
 	cpuShare, cpuBurst = 0.2, time.Second
 )
 
@@ -27,7 +27,7 @@ type viewerLimits struct {
 	sends sends
 }
 
-// newViewerLimits returns the limits of a group. The processor time of a single local user is not bounded.
+// newViewerLimits returns the limits of a group. The CPU time of a single local user is not bounded.
 func newViewerLimits(alone bool) *viewerLimits {
 	if alone {
 		return &viewerLimits{Limiter: limit.New(maxPages, maxPages, 0, 0)}
@@ -35,8 +35,8 @@ func newViewerLimits(alone bool) *viewerLimits {
 	return &viewerLimits{Limiter: limit.New(maxPages, maxPages/2, cpuShare, cpuBurst)}
 }
 
-// begin waits until the viewer may read and render one more page. The caller must call end afterwards, with the processor time used for
-// the page.
+// begin waits until the viewer may read and render one more page. The caller must call end afterwards, with the CPU time used for the
+// page.
 func (v *viewerLimits) begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	if end, err = v.Begin(ctx, viewer); errors.Is(err, limit.ErrBusy) {
 		err = errBusy

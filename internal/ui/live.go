@@ -194,7 +194,7 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	say := func(text string) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(slow)) //nolint:forbidigo // a deadline of the network, decides nothing
+		_ = control.SetWriteDeadline(time.Now().Add(slow)) //nolint:forbidigo // a network deadline
 		_, err := fmt.Fprint(w, text)
 		return err == nil && control.Flush() == nil
 	}

@@ -39,7 +39,7 @@ type group struct {
 type row struct {
 	Gate  *v1alpha1.Gate
 	State string
-	// Why is the reason in a few words, and Until is when that reason ends.
+	// Why is the reason in a few words, and Until is the time when that reason ends.
 	Why string
 	// Overlaid describes how many targets have another state, empty if there are none.
 	Overlaid string

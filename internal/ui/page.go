@@ -17,7 +17,7 @@ type request struct {
 	uploaded string
 }
 
-// content renders the part that is specific to a page, from data that has already been read. It needs only processor time.
+// content renders the part that is specific to a page, from data that has already been read. It needs only CPU time.
 type content struct {
 	// key identifies all inputs of the content, for a page that other viewers see, too. It is empty if unknown.
 	key  string
@@ -42,7 +42,7 @@ func (h *handler) page(name string, of func(*request) (content, error)) http.Han
 		}
 		sends, cancel := context.WithTimeout(r.Context(), sending)
 		defer cancel()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a network deadline
 		if err != nil {
 			h.Log.Printf("page %s: %v", name, err)
 			http.Error(w, "The page cannot be rendered, see the log.", http.StatusInternalServerError)
@@ -102,7 +102,7 @@ func (h *handler) read(asks *request, name string, of func(*request) (content, e
 		begin, took := h.Clock.Now(), time.Duration(0)
 		defer func() { end(took) }()
 		c, err := of(asks)
-		if asks.view.Bare { // read from memory, so the elapsed time is processor time
+		if asks.view.Bare { // read from memory, so the elapsed time is CPU time
 			took = h.Clock.Since(begin)
 		}
 		if err != nil {

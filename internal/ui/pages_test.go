@@ -329,7 +329,7 @@ func TestFailingGateHasPage(t *testing.T) {
 		change func(*v1alpha1.Gate)
 		says   []string
 	}{
-		"suspended":     {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, []string{"suspended: stays as it is", "the gate keeps its state while it is suspended"}},
+		"suspended":     {func(g *v1alpha1.Gate) { g.Spec.Suspend = true }, []string{"suspended: does not change", "the gate keeps its state while it is suspended"}},
 		"audit":         {func(g *v1alpha1.Gate) { g.Spec.Mode = v1alpha1.ModeAudit }, []string{"audit: holds nothing"}},
 		"deleted":       {func(g *v1alpha1.Gate) { g.DeletionTimestamp = &now }, []string{"is being deleted"}},
 		"no status":     {func(g *v1alpha1.Gate) { g.Status = v1alpha1.GateStatus{} }, []string{"the controller has not decided yet", "Not counted yet"}},

@@ -1,5 +1,5 @@
-// Package ui serves the web UI, which shows when Gates are open, what is planned, and what is waiting. Pages are read-only. They show the
-// commands that make changes.
+// Package ui serves the web UI, which shows when Gates are open, and which changes are planned or waiting. Pages are read-only. They
+// show the commands that make changes.
 package ui
 
 import (
@@ -32,7 +32,7 @@ type Visible struct {
 	// Gates and Exceptions are the objects of the set, in the form that the viewer may see.
 	Gates      []*v1alpha1.Gate
 	Exceptions []*v1alpha1.GateException
-	// Notes describe what the viewer may not see.
+	// Notes describe the objects that the viewer may not see.
 	Notes []string
 	// Version returns a text that identifies all inputs that determine when a Gate of the set is open, for cache keys. It is nil if these
 	// inputs are unknown.
@@ -74,7 +74,8 @@ type Viewer struct {
 
 // Viewers authenticates viewers.
 type Viewers interface {
-	// Of returns the viewer who sent a request. The error is a Refused if the viewer may see nothing.
+	// Of returns the viewer that sent a request. The error is a Refused if the viewer may see
+	// nothing.
 	Of(r *http.Request) (Viewer, error)
 	// Changes calls a function with the namespace of each visible change, until the context ends.
 	Changes(ctx context.Context, changed func(namespace string)) error
@@ -112,7 +113,7 @@ type Options struct {
 	Zone *time.Location
 	// AnyZone is true if the time zone of the viewer is unknown. The browser then sends the time zone, and Zone is the default.
 	AnyZone bool
-	// Alone is true if the server is for a single user, on their own machine. Rendering may then use a whole processor.
+	// Alone is true if the server is for a single user, on their own machine. Rendering may then use a whole CPU.
 	Alone bool
 	// Command is the command that runs the plugin, such as kubectl gate.
 	Command string

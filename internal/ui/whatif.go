@@ -34,7 +34,8 @@ const (
 // whatIfPage is the form, and the result.
 type whatIfPage struct {
 	Manifests string
-	// Faults describe what is wrong with the manifests, and More is how many are not shown.
+	// Faults describe the problems with the manifests, and More is the number of faults that are
+	// not shown.
 	Faults []string
 	More   int
 	// Tried is true if there is a result.

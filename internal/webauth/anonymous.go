@@ -11,7 +11,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// anonymousViewer is a viewer without a token, who sees only names, states and times.
+// anonymousViewer is a viewer without a token. It sees only names, states and times.
 type anonymousViewer struct{ *Viewers }
 
 // Gates implements ui.Reader.

@@ -60,7 +60,8 @@ const (
 	// snapshotTimeout bounds the time to read the targets of a Gate. It is shorter than the timeout of a page.
 	snapshotTimeout = 15 * time.Second
 
-	// maxHeaderBytes bounds the size of the headers of a request, which contain a token and what proxies add.
+	// maxHeaderBytes bounds the size of the headers of a request, which contain a token and the headers that
+	// proxies add.
 	maxHeaderBytes = 64 << 10
 
 	// headerTimeout bounds the time to read the headers of a request, and bodyTimeout the time to read its body, which may contain

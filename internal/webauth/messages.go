@@ -3,8 +3,8 @@ package webauth
 // Messages shown to viewers in responses and notes on pages.
 const (
 	msgMayNotGetGate      = "you may not get gate %q in namespace %q, if there is one: that needs the verb \"get\", which the ClusterRole gate-viewer has"
-	msgMayNotListAny      = "you may not list gates in any namespace that has some: that needs the verb \"list\", which the ClusterRole gate-viewer has"
-	msgListed             = "you may not list gates in all namespaces, these are those of "
+	msgMayNotListAny      = "you may not list gates in any namespace with gates: that needs the verb \"list\", which the ClusterRole gate-viewer has"
+	msgListed             = "you may not list gates in all namespaces, these are the gates of "
 	msgMoreNamespaces     = "the gates of %d more namespaces are left out: a viewer of many namespaces needs a ClusterRoleBinding"
 	msgNoExceptions       = "exceptions do not count here: you may not list gateexceptions in all of these namespaces"
 	msgMayNotGetConfigMap = "you may not get configmap %s in namespace %q: that needs the verb \"get\", which the ClusterRole view has"
@@ -23,9 +23,9 @@ const (
 	msgTooManyUnknown     = "too many unknown tokens"
 	msgTokenRejected      = "the API server rejects your token: it is invalid or has expired"
 	msgTooManyRequests    = "you send too many requests"
-	msgUnreviewed         = "the API server cannot check now what you may see, so nothing is shown"
-	msgTargetsBusy        = "the targets cannot be read now, because those of many other gates are requested: load the page again in a moment"
-	msgConfigMapForbidden = "the controller may not read it, install config/calendars or give it a Role"
+	msgUnreviewed         = "the API server cannot check your permissions now, so nothing is shown"
+	msgTargetsBusy        = "the targets cannot be read now, because the targets of many other gates are being read: load the page again in a moment"
+	msgConfigMapForbidden = "the controller may not read it: install config/calendars, or grant the controller a Role"
 	msgCalendarUnread     = "a calendar has not been read yet: load the page again in a moment"
 	msgConfigMapMissing   = "does not exist"
 )

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const noTurn = "the targets cannot be read now, because those of many other gates are requested"
+const noTurn = "the targets cannot be read now, because the targets of many other gates are being read"
 
 func TestPageWithoutSlotOmitsTargets(t *testing.T) {
 	t.Parallel()

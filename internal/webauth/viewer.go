@@ -18,7 +18,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/ui"
 )
 
-// viewer is an authenticated viewer, who sees what the API server allows.
+// viewer is an authenticated viewer. It sees what the API server allows.
 type viewer struct {
 	*Viewers
 	user *user

@@ -43,7 +43,7 @@ func TestUsersSeeWhatTheyMayRead(t *testing.T) {
 		{"/target/Kustomization/bank/none", "token-of-ada", 404, []string{"there is no Kustomization"}},
 		{"/target/Secret/bank/none", "token-of-ada", 404, []string{"gates hold no objects of kind"}},
 
-		{"/", "token-of-ben", 200, []string{"g-shop", "!bank", "you may not list gates in all namespaces, these are those of shop"}},
+		{"/", "token-of-ben", 200, []string{"g-shop", "!bank", "you may not list gates in all namespaces, these are the gates of shop"}},
 		{"/gate/shop/g-shop", "token-of-ben", 200, []string{"e-shop", "m-g-shop", "k-shop", "source unknown", "!main@sha1:11111111"}},
 		{"/gate/bank/g-bank", "token-of-ben", 403, []string{"if there is one", "gate-viewer", "!m-g-bank"}},
 		{"/gate/bank/none", "token-of-ben", 403, []string{"if there is one"}},
@@ -169,7 +169,7 @@ func TestUnavailableAPIServerShowsNothing(t *testing.T) {
 			p.answers("/", "token-of-ada", 200)
 			p.clock.SetTime(testNow.Add(reviewAge + 1))
 			for _, path := range []string{"/", "/gate/shop/g-shop"} {
-				p.answers(path, "token-of-ada", 503, "cannot check now what you may see", "Try again", "!g-bank", "!10.0.0.7")
+				p.answers(path, "token-of-ada", 503, "cannot check your permissions now", "Try again", "!g-bank", "!10.0.0.7")
 			}
 			p.answers("/", "", 200)
 			p.server.change(func() { p.server.err, p.server.hangs = nil, false })
@@ -265,7 +265,7 @@ func TestOmittedNamespacesAreReported(t *testing.T) {
 			p.server.allowed["ben"] = append(p.server.allowed["ben"], fmt.Sprintf("list gates n-%03d *", i))
 		}
 	}
-	p.answers("/", "token-of-ben", 200, "the gates of 20 more namespaces are left out", "these are those of 250 namespaces", ">n-002<", "!>n-003<")
+	p.answers("/", "token-of-ben", 200, "the gates of 20 more namespaces are left out", "these are the gates of 250 namespaces", ">n-002<", "!>n-003<")
 }
 
 const holidays = "BEGIN:VCALENDAR\nVERSION:2.0\nBEGIN:VEVENT\nUID:1\nDTSTART:20261125T110000Z\nDURATION:PT1H\nSUMMARY:Day of Rest\nEND:VEVENT\nEND:VCALENDAR\n"

@@ -106,7 +106,7 @@ func TestFailedPageReloadsItself(t *testing.T) {
 	f.number.Store(1)
 	f.code.Store(http.StatusServiceUnavailable)
 	f.changed <- struct{}{}
-	f.shows(tab, 0, "The page cannot be made now: this is how it was.")
+	f.shows(tab, 0, "The page cannot be rendered now. It shows an earlier state.")
 	f.code.Store(http.StatusOK)
 	f.shows(tab, 1, "Live.")
 }

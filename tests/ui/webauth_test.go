@@ -147,7 +147,7 @@ func TestUsersSeeOnlyWhatTheyMayRead(t *testing.T) {
 		w.returns(url+"gate/"+w.Namespace+"/none", all, 404, "there is no gate")
 		w.returns(url+"gate/%3Cscript%3E/..%2f..", all, 404, "!<script>")
 
-		w.returns(url, one, 200, ">mine<", "!"+other.Namespace, "these are those of "+w.Namespace)
+		w.returns(url, one, 200, ">mine<", "!"+other.Namespace, "these are the gates of "+w.Namespace)
 		w.returns(url+mine, one, 200, "kubectl gate close mine")
 		w.returns(url+hidden, one, 403, "if there is one", "Ask an administrator")
 		w.returns(url+"gate/"+other.Namespace+"/none", one, 403, "if there is one")
@@ -250,7 +250,7 @@ func TestPagesAreUnavailableWithoutAPIServer(t *testing.T) {
 	resume, err := cluster.PauseAPIServer()
 	w.Must(err)
 	w.Cleanup(func() { _ = resume() })
-	w.Eventually("the page fails closed", func() error { return w.tryReturns(mine, token, 503, "cannot check now what you may see", "!mine") })
+	w.Eventually("the page fails closed", func() error { return w.tryReturns(mine, token, 503, "cannot check your permissions now", "!mine") })
 	w.returns(mine, "", 200, ">closed<")
 	w.Must(resume())
 	w.Eventually("the page is available again", func() error { return w.tryReturns(mine, token, 200) })
