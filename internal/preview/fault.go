@@ -13,7 +13,7 @@ type Fault struct {
 	File string
 	// Object is the namespace and name of the object, and Field is the path of the field. Both may be empty.
 	Object, Field string
-	// Cause is what is wrong.
+	// Cause describes the problem.
 	Cause string
 	// Incomplete is true if the preview of the Gate ends before the range does.
 	Incomplete bool

@@ -40,12 +40,12 @@ type Calendar struct {
 	Name string
 	// State limits the calendar to intervals in that state, empty means all states. All intervals of an invalid or missing Gate are kept.
 	State string
-	// Stamp is when the content of the calendar last changed.
+	// Stamp is the time when the content of the calendar last changed.
 	Stamp time.Time
 	// Lacks names the Gates that are missing from the report, empty if there are none.
 	Lacks string
-	// Events and Bytes bound the calendar. Zero means no bound. If the calendar would exceed a bound, an additional event at its end says
-	// that later events are missing.
+	// Events and Bytes bound the calendar. Zero means no bound. If the calendar would exceed a bound, an additional event at its end
+	// reports that later events are missing.
 	Events, Bytes int
 }
 
@@ -194,8 +194,8 @@ func shortened(text string) string {
 	return text[:cut] + "…"
 }
 
-// bounded returns the texts of the events within the limits. until is when the first missing event begins, or the end of the range if no
-// event is missing.
+// bounded returns the texts of the events within the limits. until is the time when the first missing event begins, or the end of the
+// range if no event is missing.
 func (c Calendar) bounded(events []event) (texts []string, until time.Time) {
 	bytes := 0
 	for i := range events {

@@ -177,7 +177,8 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
-// forTarget returns a timeline of a Gate as it is for the target of s. intervals are those of the whole Gate.
+// forTarget returns the timeline of a Gate for the target of s. intervals are the intervals of the whole
+// Gate.
 func (s *Set) forTarget(t Timeline, g *v1alpha1.Gate, r Range, intervals []schedule.Interval) Timeline {
 	scoped := slices.DeleteFunc(s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped), func(i gate.Scoped) bool {
 		return !slices.ContainsFunc(i.Targets, func(ref v1alpha1.TargetReference) bool { return s.names(&ref, g.Namespace) })
