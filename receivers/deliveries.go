@@ -55,7 +55,7 @@ var encoding = base64.RawURLEncoding
 const (
 	opened = 'o'
 	closed = 'c'
-	// dropped marks that a webhook that closed is no longer recorded. The time of the item is when the webhook was accepted. The id is the
+	// dropped marks that a webhook that closed is no longer recorded. The time of the item is the time when the webhook was accepted. The id is the
 	// receiver alone, or empty for any receiver.
 	dropped = 'x'
 )

@@ -27,9 +27,9 @@ const (
 	claimsVariable  = "claims"
 )
 
-// secretHeaders are the headers whose values are empty in expressions, because errors of expressions are logged and returned. Anyone who
-// reads a signature in the log could repeat the request. Whether a request has a signature is not secret, and expressions may need to
-// know, because flux-event also accepts requests without a signature.
+// secretHeaders are the headers whose values are empty in expressions, because errors of expressions are logged and returned. With a
+// signature from the log, a reader of the log could repeat the request. The presence of a signature is not secret, and expressions may
+// depend on it, because flux-event also accepts requests without a signature.
 var secretHeaders = []string{
 	"authorization", "proxy-authorization", "cookie", "x-gitlab-token",
 	"x-signature", "x-hub-signature", "x-hub-signature-256", "webhook-signature",

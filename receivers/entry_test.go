@@ -119,7 +119,7 @@ func TestReceiverHasActionOrExpression(t *testing.T) {
 	}{
 		{"", "", one},
 		{"open", "'open'", one},
-		{"req.ok ? 'open' : 'close'", "", "action must be open or close: an expression goes into actionExpr"},
+		{"req.ok ? 'open' : 'close'", "", "action must be open or close: write an expression in actionExpr"},
 	} {
 		e, err := compile(receiverOf("smoke", "apps", func(s *v1alpha1.GateReceiverSpec) { s.Action, s.ActionExpr = tc.action, tc.expr }))
 		if err == nil || err.Error() != tc.want || e == nil || e.broken == nil {

@@ -48,8 +48,8 @@ var sentences = []string{
 	"malformed: metadata.gate names no Gate",
 	"malformed: timestamp must be less than 5m0s from now",
 	"malformed: status must be firing or resolved",
-	"malformed: X-GitHub-Event and X-GitHub-Delivery must both occur once",
-	"malformed: X-Gitlab-Event must occur once",
+	"malformed: X-GitHub-Event and X-GitHub-Delivery must each occur exactly once",
+	"malformed: X-Gitlab-Event must occur exactly once",
 	"malformed: Content-Type must be application/json or application/x-www-form-urlencoded",
 }
 

@@ -220,7 +220,7 @@ func (h *Handler) recheckToken(ctx context.Context, e *entry, in *incoming) *res
 }
 
 // request makes the request on all Gates. If it fails for some of them, the sender must try again. Gates that have already recorded the
-// webhook are then skipped. A request that needs approval is accepted, and the response says that it is waiting for approval.
+// webhook are then skipped. A request that needs approval is accepted, and the response reports that it waits for approval.
 func (h *Handler) request(ctx context.Context, gates []types.NamespacedName, a gateRequest, in *incoming) *response {
 	var errs []error
 	replayed, taken := 0, fmt.Sprintf(msgRequested, a.action)

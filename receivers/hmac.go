@@ -3,7 +3,7 @@ package receivers
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // HMAC with SHA-1 is sound, and old senders have nothing else.
+	"crypto/sha1" //nolint:gosec // HMAC with SHA-1 is secure, and old senders support nothing else.
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"

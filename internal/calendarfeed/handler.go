@@ -21,7 +21,7 @@ type Handler struct {
 	Log     logr.Logger
 	Metrics *Metrics
 
-	// computing allows only one calendar to be computed at a time, so that all of them together use one processor.
+	// computing allows only one calendar to be computed at a time, so that calendars use at most one CPU.
 	computing *semaphore.Weighted
 }
 

@@ -19,7 +19,7 @@ type page struct {
 
 	// latest is the last version, nil if there is none yet.
 	latest *version
-	// checkedAt is when the objects were last read, and next is when they must be read again.
+	// checkedAt is the time when the objects were last read, and next is the time when they must be read again.
 	checkedAt, next time.Time
 }
 
@@ -28,7 +28,7 @@ type version struct {
 	body []byte
 	// etag is the ETag of the body. All replicas have the same ETag for the same objects on the same day.
 	etag string
-	// modified is when the body last changed in this replica.
+	// modified is the time when the body last changed in this replica.
 	modified time.Time
 	// sources identifies the versions of the objects that the body was computed from.
 	sources string

@@ -144,7 +144,7 @@ func (s *Source) readConfigMaps(ctx context.Context, by types.NamespacedName, na
 // latestState returns the current state of a watch. It returns false if the ConfigMap has not been read yet.
 func latestState(watch ConfigMapWatch) (found configMap, known bool) {
 	if apierrors.IsForbidden(watch.Failed()) {
-		return configMap{err: errors.New("the controller may not read it, install config/calendars or give it a Role")}, true
+		return configMap{err: errors.New("the controller may not read it: install config/calendars, or grant the controller a Role")}, true
 	}
 	object, known := watch.Latest()
 	if known && object == nil {

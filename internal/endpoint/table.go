@@ -1,5 +1,5 @@
-// Package endpoint contains what endpoints with secret paths have in common. It holds the table of paths, reads the tokens that paths are
-// derived from, and runs the server with its limits.
+// Package endpoint contains the common code of endpoints with secret paths. It holds the table of paths, reads the tokens that paths
+// are derived from, and runs the server with its limits.
 package endpoint
 
 import (
