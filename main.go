@@ -1,4 +1,4 @@
-// The gating-controller holds and releases the objects that Gates govern.
+// Command gating-controller holds and releases the objects that Gates govern.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// kubectl-gate is the command line of Gates: a plug-in of kubectl and of flux.
+// Command kubectl-gate is the command-line tool for Gates. It is a plugin of kubectl and flux.
 package main
 
 import (
