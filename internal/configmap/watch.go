@@ -24,7 +24,8 @@ type Watch struct {
 	failed atomic.Pointer[error]
 }
 
-// Metadata is a trim function for NewWatch that keeps only what identifies a version of a ConfigMap.
+// Metadata is a trim function for NewWatch that keeps only the fields that identify a version of a
+// ConfigMap.
 func Metadata(c *corev1.ConfigMap) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion}}
 }

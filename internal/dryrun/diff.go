@@ -55,8 +55,8 @@ const manager = "kustomize-controller"
 
 var group = kustomizev1.GroupVersion.Group
 
-// Diff returns what a Kustomization would change and delete if it applied the given objects, sorted by name. Unchanged objects are
-// omitted.
+// Diff returns the changes and deletions that a Kustomization would make if it applied the given objects, sorted by name.
+// Unchanged objects are omitted.
 func Diff(ctx context.Context, c client.Client, ks *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]Change, error) {
 	flux := ssa.NewResourceManager(c, nil, ssa.Owner{Field: manager, Group: group})
 	flux.SetOwnerLabels(objects, ks.GetName(), ks.GetNamespace())

@@ -114,7 +114,8 @@ func searched(args ...ref.Val) int {
 // perValue is the work of visiting a value, in characters.
 const perValue = 16
 
-// weight returns others plus the work of visiting a value. An element counts as often as a list contains it. It stops beyond maxEffort.
+// weight returns others plus the work of visiting a value. An element counts as often as a list contains it. The count stops beyond
+// maxEffort.
 func weight(value ref.Val, others int) int {
 	if others > maxEffort {
 		return others

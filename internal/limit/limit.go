@@ -44,8 +44,8 @@ type share struct {
 }
 
 // New returns a Limiter with the given number of slots for all viewers, of which one viewer may use at most each. In the long run, work
-// takes at most a part of the time (in processors). Before any work has to wait, it may take burst. One viewer may use at most half of
-// both. If part is zero, the time is not bounded.
+// uses at most part CPUs. Work may use burst before it has to wait. One viewer may use at most half of part and of burst. If part is
+// zero, the time is not bounded.
 func New(slots, each int, part float64, burst time.Duration) *Limiter {
 	l := &Limiter{total: share{slots: semaphore.NewWeighted(int64(slots))}, each: int64(each), shares: map[string]*share{}}
 	if part > 0 {
@@ -54,10 +54,10 @@ func New(slots, each int, part float64, burst time.Duration) *Limiter {
 	return l
 }
 
-// Begin waits for a slot, and then until earlier work has taken no more than its part of the time. It checks the viewer's share before
-// the total, so that a viewer who has used up their share does not occupy a slot of the total. The slot comes before the time, so that
-// the part is exceeded by no more pieces of work than there are slots. The caller must call end once, with the time that the work has
-// taken. The error is ErrBusy or the error of the context.
+// Begin waits for a slot, and then until earlier work has used no more than its part of the time. It checks the viewer's share before
+// the total, so that a viewer without remaining share does not occupy a slot of the total. It takes the slot before it checks the
+// time, so that the number of slots bounds the work that exceeds the part. The caller must call end once, with the time that the work
+// has taken. The error is ErrBusy or the error of the context.
 func (l *Limiter) Begin(ctx context.Context, viewer string) (end func(took time.Duration), err error) {
 	shares, leave := l.join(viewer)
 	for i, s := range shares {
@@ -151,7 +151,7 @@ func (s *share) wait(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 	err := s.time.WaitN(ctx, min(int(d.Microseconds()), s.time.Burst()))
-	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline is of the same clock, it decides nothing
+	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) { //nolint:forbidigo // the deadline uses the same clock
 		return context.DeadlineExceeded // the rate limiter may see that before the context does
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *share) wait(ctx context.Context, d time.Duration) error {
 
 // charge counts work that has taken d. Work that took longer than the available tokens leaves a debt.
 func charge(shares []*share, d time.Duration) {
-	now := time.Now() //nolint:forbidigo // the rate limiter reads the same clock, it decides nothing
+	now := time.Now() //nolint:forbidigo // the rate limiter uses the same clock
 	for _, s := range shares {
 		if s.time == nil {
 			continue

@@ -13,13 +13,13 @@ const (
 	StatusFailed     = "failed"
 )
 
-// Request is who requested the refresh of a Machine.
+// Request is the requester of the refresh of a Machine.
 type Request uint8
 
 const (
 	// None means that there is no request.
 	None Request = iota
-	// Ours means that the controller made the request and it is unchanged.
+	// Ours means that the controller made the request and that the request is unchanged.
 	Ours
 	// Others means that another client made the request. The controller never changes it.
 	Others
@@ -37,7 +37,7 @@ type Machine struct {
 	Selected bool
 	// Deleting is true if the Machine is being deleted. The controller ignores such a Machine.
 	Deleting bool
-	// Expiry is when the certificates expire, as the provider wrote it.
+	// Expiry is the time when the certificates expire, as the provider wrote it.
 	Expiry string
 	// Request is the request for a refresh.
 	Request Request

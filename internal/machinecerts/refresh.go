@@ -204,7 +204,7 @@ func (p Policy) end(m *Machine, now time.Time) (End, bool) {
 	case ours && !deadline.After(now):
 		return over(Failed, "the refresh had not ended after %s: %s", p.Timeout, m.describeProgress())
 	case m.Request == Ours && m.Status != StatusInProgress && (ours || m.Record == nil) && !p.keepsRequest(m, now):
-		return over(Withdrawn, "the request is withdrawn, the provider had not started")
+		return over(Withdrawn, "the request was withdrawn before the provider started")
 	}
 	return End{}, false
 }
@@ -215,7 +215,7 @@ func (p Policy) keepsRequest(m *Machine, now time.Time) bool {
 	return m.Record != nil && m.Selected && (p.Open || known && p.Imminent(expiry, now))
 }
 
-// describeProgress returns the request, the status and the expiry of the Machine as text, which show how far the provider has got.
+// describeProgress returns the request, the status and the expiry of the Machine as text, to show the progress of the provider.
 func (m *Machine) describeProgress() string {
 	request, status := "the request still exists", "there is no status"
 	if m.Request == None {

@@ -49,7 +49,7 @@ func TestUnfetchedRevisionOfSuspendedSourceIsNotPinned(t *testing.T) {
 	}{
 		"what it has":                  {a, true, a + " Approved=True/PinnedInSpec Ready=True/Succeeded", ""},
 		"what it has not":              {b, true, "nothing Approved=False/RevisionNotSeen Ready=False/RevisionNotSeen", "it waits until GitRepository 'apps' has it, which is suspended."},
-		"what it has by an older spec": {a, false, "nothing Approved=False/SourceNotFound Ready=False/SourceNotFound", "is suspended, and was not fetched with its current spec"},
+		"what it has by an older spec": {a, false, "nothing Approved=False/SourceNotFound Ready=False/SourceNotFound", "is suspended, and has not been fetched with its current spec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(whenApproved, a)

@@ -15,7 +15,7 @@ import (
 // Source is the observed state of a source.
 type Source struct {
 	Spec map[string]any
-	// Revision of the artifact, empty if there is none.
+	// Revision is the revision of the artifact, empty if there is none.
 	Revision string
 	// Current is true if source-controller has observed the current spec.
 	Current bool
@@ -87,11 +87,11 @@ type decision struct {
 	g    *v1alpha1.GatedSource
 	kind string
 	step Step
-	// fault is why nothing can be promoted.
+	// fault is the reason why nothing can be promoted.
 	fault fault
 }
 
-// fault is why nothing can be promoted. If stalls is true, only a change of a spec or of an object can fix it.
+// fault is the reason why nothing can be promoted. If stalls is true, only a change of a spec or of an object can fix it.
 type fault struct {
 	reason, message string
 	stalls          bool
@@ -221,7 +221,8 @@ func (d *decision) complete() {
 
 func (d *decision) isOurs() bool { return d.Pinned.IsOf(d.g) }
 
-// isTaken returns whether the pinned source belongs to an older GatedSource. If it is already ours, it stays ours.
+// isTaken returns whether the pinned source belongs to an older GatedSource. It returns false if this GatedSource
+// already owns it.
 func (d *decision) isTaken() bool { return d.Older != "" && !d.isOurs() }
 
 // promoted records a promotion, and starts the next round.
@@ -346,7 +347,7 @@ func (d *decision) restore() {
 	}
 }
 
-// recordWaiting records which revision waits, since when, and how many newer revisions there are.
+// recordWaiting records the waiting revision, the time since which it waits, and the number of newer revisions.
 func (d *decision) recordWaiting(want string, moves bool) {
 	s := &d.g.Status
 	pending, before := (*v1alpha1.SeenRevision)(nil), s.Pending

@@ -198,7 +198,7 @@ func TestSpecChangesAreAppliedWithPromotion(t *testing.T) {
 	}
 	w.in.Original.Current = false
 	w.edits("url", "https://git.example.com/again")
-	if w.settles(); w.in.Pinned.Spec["url"] != "https://git.example.com/moved" || !strings.Contains(w.message("Ready"), "was not fetched with its current spec yet") {
+	if w.settles(); w.in.Pinned.Spec["url"] != "https://git.example.com/moved" || !strings.Contains(w.message("Ready"), "has not been fetched with its current spec yet") {
 		t.Errorf("what was fetched from another place is promoted with this one: %v, %s", w.in.Pinned.Spec, w.message("Ready"))
 	}
 	w = newWorld(whenApproved, a).settles().approves("alice", a).settles()

@@ -52,8 +52,8 @@ func isRollingBack(g *v1alpha1.GatedSource) bool {
 	return p != nil && p.Reason == v1alpha1.RolledBackReason && g.Status.Rollback != nil
 }
 
-// newRollback returns the unhandled request for a rollback in the annotations, nil if there is none. cause is why the value does not count,
-// empty if it counts or was handled.
+// newRollback returns the unhandled request for a rollback in the annotations, nil if there is none. cause is the reason why the value
+// does not count, empty if it counts or was handled.
 func newRollback(g *v1alpha1.GatedSource, now time.Time) (request *v1alpha1.Rollback, cause string) {
 	value, ok := g.Annotations[v1alpha1.RollbackRequestedAtAnnotation]
 	if !ok {
@@ -83,8 +83,8 @@ func newRollback(g *v1alpha1.GatedSource, now time.Time) (request *v1alpha1.Roll
 // isAhead returns whether a time is further in the future than the tolerated clock skew.
 func isAhead(at, now time.Time) bool { return at.After(now.Add(ledger.MaxSkew)) }
 
-// rollBack grants or refuses a new request for a rollback, or writes the revision of a granted one, for which the Gates are checked again. It
-// returns false if there is neither. A granted request is in the status before its effect.
+// rollBack grants or refuses a new request for a rollback, or writes the revision of a granted one, for which the Gates are checked
+// again. It returns false if there is neither. A granted request is in the status before its effect.
 func (d *decision) rollBack() bool {
 	s := &d.g.Status
 	request, granted := s.Rollback, isRollingBack(d.g)

@@ -1,4 +1,5 @@
-// Package queue orders reconciliations by priority and fairly: no Gate or namespace waits for all the work of another one.
+// Package queue orders reconciliations by priority, and fairly among Gates and namespaces, so that none of them waits for
+// all the work of another one.
 package queue
 
 import (

@@ -15,8 +15,8 @@ type Item struct {
 	Failed bool
 }
 
-// Take returns the next n keys, or all if there are fewer, and the others. Namespaces take turns, starting after last, which is the
-// namespace of the previous key. Within a namespace, the keys that expire first come first.
+// Take returns the next n keys, or all if there are fewer, and the remaining keys. Namespaces take turns, starting after last, which is
+// the namespace of the previous key. Within a namespace, the keys that expire first come first.
 func Take[K comparable](keys []K, n int, last string, items map[K]Item) (taken, left []K) {
 	queues := map[string][]K{}
 	for _, key := range keys {

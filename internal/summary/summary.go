@@ -40,7 +40,7 @@ type Gate struct {
 type Entry struct {
 	Gate    Gate
 	Outcome Outcome
-	// Overlaid means that an overlay gives the target another state than that of the Gate.
+	// Overlaid means that an overlay gives the target a state other than the state of the Gate.
 	Overlaid bool
 	// Pending means that the target does not have the desired state yet.
 	Pending bool
@@ -52,13 +52,13 @@ type Entry struct {
 	outdated bool
 }
 
-// Failure is why a target has not reached the desired state.
+// Failure is the reason why a target has not reached the desired state.
 type Failure struct {
 	// Key is the key of the target.
 	Key target.Key
 	// Reason is one of the CamelCase reasons in status.targets.failures.
 	Reason, Message string
-	// At is when the failure was first observed.
+	// At is the time when the failure was first observed.
 	At time.Time
 }
 

@@ -80,8 +80,8 @@ func (certificate) RenewalDue(obj *Object, state State) time.Time {
 
 func (certificate) revisions() [][]string { return [][]string{{"status", "revision"}} }
 
-// Observe implements Adapter. A spec.renewal that is not ours counts as suspended by others. A spec.renewBefore that is not ours is an
-// ordinary setting, which holds nothing.
+// Observe implements Adapter. A spec.renewal of another client counts as suspended by others. A spec.renewBefore of another client is
+// an ordinary setting, which holds nothing.
 func (certificate) Observe(obj *Object, us Identity) State {
 	_, named := obj.GetAnnotations()[us.HeldBy]
 	for _, path := range [][]string{renewalPath, renewBeforePath} {
@@ -102,7 +102,8 @@ func (certificate) Observe(obj *Object, us Identity) State {
 	return Free
 }
 
-// Differs compares what cert-manager reports, and the spec fields that affect the renewal.
+// Differs implements Adapter. It compares the status from cert-manager, and the spec fields that
+// affect the renewal.
 func (certificate) Differs(before, after *Object) bool {
 	if !reflect.DeepEqual(before.Object["spec"], after.Object["spec"]) {
 		return true

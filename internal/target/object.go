@@ -67,7 +67,7 @@ func (o *Object) condition(name string) *metav1.Condition {
 }
 
 // Lever returns the spec field that holds a trimmed object, empty if none does. If several fields are set, it returns the first one,
-// because the others are not ours.
+// because other clients own the rest.
 func Lever(obj *Object) map[string]any {
 	for _, path := range Of(&obj.Unstructured).levers() {
 		if value, ok, err := unstructured.NestedFieldCopy(obj.Object, path...); ok && err == nil {

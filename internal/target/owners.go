@@ -11,7 +11,7 @@ import (
 // Owner is a manager of a field that is used to hold an object.
 type Owner struct {
 	Manager string
-	// At is when the manager last wrote, zero if unknown.
+	// At is the time when the manager last wrote, zero if unknown.
 	At time.Time
 }
 

@@ -32,8 +32,9 @@ func ReadyOf(obj *Object) *metav1.Condition { return obj.condition(fluxmeta.Read
 // Handled returns the last reconcile request that Flux has handled for a trimmed object, empty if there is none.
 func Handled(obj *Object) string { return text(obj, handledPath) }
 
-// Progress is what Flux has reported about an object: the last handled reconcile request, the last attempted revision, and the last
-// observed generation. For a HelmRelease, the revision includes the digest of the values. For a source, it is the revision of the artifact.
+// Progress is the progress that Flux has reported for an object: the last handled reconcile request, the last attempted revision, and
+// the last observed generation. For a HelmRelease, the revision includes the digest of the values. For a source, it is the revision of
+// the artifact.
 type Progress [3]string
 
 // ProgressNames lists the names of the parts of a Progress.

@@ -30,7 +30,7 @@ const (
 	Rechecking
 	// Ready means that the object is ready with this spec.
 	Ready
-	// Failed means that the object is not ready with this spec, and that its conditions say why.
+	// Failed means that the object is not ready with this spec. Its conditions contain the reason.
 	Failed
 )
 
@@ -83,9 +83,9 @@ func ReadinessOf(obj *Object) (Readiness, string) {
 	return Progressing, has.Message
 }
 
-// IsReady returns whether an object is ready with its current spec, and if not, why. Conditions of an earlier generation don't count, and
-// an object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check. In that
-// case, it stays ready while Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
+// IsReady returns whether an object is ready with its current spec, and if not, why. Conditions of an earlier generation do not count,
+// and an object that is suspended, stalled or being deleted is not ready. wasReady is true if the object was ready at the last check.
+// In that case, it stays ready while Flux reconciles the same spec, because Flux sets Ready to Unknown at each interval.
 func IsReady(obj *Object, wasReady bool) (ready bool, message string) {
 	condition := obj.condition(fluxmeta.ReadyCondition)
 	switch {
@@ -118,7 +118,7 @@ func isSuspended(obj *Object) bool {
 // reportsReady returns whether a controller sets the condition Ready on each object of the kind.
 func reportsReady(kind schema.GroupKind) bool { return isFlux(kind) || kind == Certificate }
 
-// fluxGroups are the API groups of Flux, and ours.
+// fluxGroups are the API groups of Flux and of this project.
 var fluxGroups = []string{
 	sourcev1.GroupVersion.Group, kustomizev1.GroupVersion.Group, helmv2.GroupVersion.Group, imagev1.GroupVersion.Group,
 	notificationv1.GroupVersion.Group, api.Group,

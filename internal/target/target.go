@@ -20,18 +20,20 @@ import (
 type State uint8
 
 const (
-	// Free targets are reconciled.
+	// Free means that the target is reconciled.
 	Free State = iota
-	// Held targets are held by us. Another client may hold them as well.
+	// Held means that this controller holds the target. Another client may hold it as well.
 	Held
-	// Locked targets are held on behalf of Gates by the lock, an admission policy. The controller may take the hold over, because fields that
-	// a policy has set have no owner.
+	// Locked means that the lock, an admission policy, holds the target on behalf of Gates. The controller may take over the hold,
+	// because fields that a policy has set have no owner.
 	Locked
-	// Overridden targets are Held, after another client removed the hold and the lock restored it.
+	// Overridden means that the target is held, after another client removed the hold and the lock
+	// restored it.
 	Overridden
-	// SuspendedByOthers targets are held by other clients only.
+	// SuspendedByOthers means that only other clients hold the target.
 	SuspendedByOthers
-	// Passing targets are released for one reconciliation. Only the record of the pass distinguishes them from Free.
+	// Passing means that the target is released for one reconciliation. Only the record of the pass distinguishes it
+	// from Free.
 	Passing
 )
 
@@ -95,17 +97,17 @@ type Plan struct {
 	Lever map[string]any
 	// Stale is true if the object is currently held in a different way.
 	Stale bool
-	// Exempt is why the object is not held although a Gate is closed.
+	// Exempt is the reason why the object is not held although a Gate is closed.
 	Exempt Exemption
 	// Bypassed is true if the deferred action happens in spite of the Gate.
 	Bypassed bool
 	// Ignored is true if cert-manager misreads our renewal window, so that Lever disables the renewal instead.
 	Ignored bool
-	// Recheck is when the plan changes even if the object does not, zero for never.
+	// Recheck is the time when the plan changes even if the object does not, zero for never.
 	Recheck time.Time
 }
 
-// Exemption is why an object is not held although a Gate that governs it is
+// Exemption is the reason why an object is not held although a Gate that governs it is
 // closed.
 type Exemption uint8
 
@@ -154,7 +156,7 @@ var (
 )
 
 // register adds a built-in adapter. It returns the adapter, so that it can be called in a declaration.
-func register(a Adapter) Adapter { //nolint:unparam // a result is what makes it a declaration
+func register(a Adapter) Adapter { //nolint:unparam // a declaration needs a result
 	builtIn = append(builtIn, a)
 	SetKinds()
 	return a

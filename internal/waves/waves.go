@@ -42,7 +42,7 @@ type Member struct {
 	Phase   Phase
 	// Needs lists the targets that must be ready before this one.
 	Needs []target.Key
-	// Message is why the target is in this phase, empty if unknown.
+	// Message is the reason why the target is in this phase, empty if unknown.
 	Message string
 }
 
@@ -102,7 +102,8 @@ type Decision struct {
 	Over bool
 	// May contains the held targets that may be released now.
 	May map[target.Key]bool
-	// Fault and Stops are why the release has stopped. Stops lists the failed targets in the order in which they were reported.
+	// Fault and Stops are the reasons why the release has stopped. Stops lists the failed targets in the order in which they
+	// were reported.
 	Fault *Fault
 	Stops []Waiting
 	// Waiting lists the targets that the next wave waits for, failed ones first.
