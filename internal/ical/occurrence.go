@@ -2,7 +2,7 @@ package ical
 
 import "strings"
 
-// The budget of one text. Spending it takes less than a second.
+// The budget for one text. It takes less than a second to spend.
 const (
 	// effort bounds the number of days that are evaluated for its rules.
 	effort = 10_000_000

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Policy describes what a MachineCertificateRefresh permits at an instant.
+// Policy contains the conditions under which a MachineCertificateRefresh permits refreshes at an instant.
 type Policy struct {
 	// Name is namespace/name of the MachineCertificateRefresh. It is empty for requests whose record was removed.
 	Name string

@@ -7,8 +7,8 @@ const (
 	// tick is the shortest time between two batches. A faster pace releases several targets per batch.
 	tick = time.Second
 
-	// arrears bounds the delay that is made up at once. Releases that are overdue by more stay late, because a restart after an hour must not
-	// release an hour's worth of targets at once.
+	// arrears bounds the delay that is made up at once. Releases that are overdue by more are not made up, because a restart after an
+	// hour must not release an hour's worth of targets at once.
 	arrears = 2 * tick
 )
 

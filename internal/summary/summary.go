@@ -198,7 +198,7 @@ func (t *Summary) Await(gate Gate) {
 	t.setAwaits(gate.UID, true)
 }
 
-// StopAwaiting records that a Gate does not decide after all, because it is suspended.
+// StopAwaiting records that a Gate will not decide, because it is suspended.
 func (t *Summary) StopAwaiting(gate Gate) { t.Forget(gate.UID) }
 
 // Forget records that a Gate was deleted. Its sums are kept until its last target is updated.

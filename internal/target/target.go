@@ -37,7 +37,7 @@ const (
 	Passing
 )
 
-// IsHeld returns whether the controller holds an object, or the lock does so on its behalf.
+// IsHeld returns whether the controller holds an object, or the lock holds it on behalf of the controller.
 func (s State) IsHeld() bool { return s == Held || s == Locked || s == Overridden }
 
 // Adapter holds objects of one kind.
@@ -120,7 +120,7 @@ const (
 	Activates
 	// Idle means that no revision waits.
 	Idle
-	// Imminent means that the certificate would expire.
+	// Imminent means that the certificate would expire if it were held.
 	Imminent
 	// Needless means that the renewal is not due before the certificate would be released anyway.
 	Needless

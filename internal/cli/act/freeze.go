@@ -181,7 +181,7 @@ func printNotFrozen(ctx context.Context, k *kube.Factory, f *requestFlags, resul
 	if refusal := o.Denied(); refusal != "" {
 		k.Warn("not checked, so these may not be frozen: %s", refusal)
 	} else if len(free)+len(others)+len(audited) == 0 {
-		k.Line("These gates hold every object that gates can hold, or will do so soon.")
+		k.Line("These gates hold all objects that gates can hold, or will hold them soon.")
 	}
 	return nil
 }
