@@ -15,7 +15,7 @@ const RuntimeNamespace = "gating-system"
 // quick has flags that make Flux controllers react quickly and predictably.
 var quick = []string{
 	"--metrics-addr=0", "--interval-jitter-percentage=0", "--requeue-dependency=1s",
-	"--min-retry-delay=200ms", "--max-retry-delay=2s",
+	"--min-retry-delay=200ms", "--max-retry-delay=2s", "--kube-api-qps=1000", "--kube-api-burst=2000",
 }
 
 // StartKustomizeController starts kustomize-controller. It fetches artifacts from ExternalArtifacts, see ArtifactServer, and from

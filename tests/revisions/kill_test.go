@@ -1,10 +1,8 @@
 package revisions
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,86 +13,6 @@ import (
 	"github.com/fluxcd/gating-controller/tests/harness"
 )
 
-// killer is a proxy between the controller and the API server, and kills the controller at a write.
-type killer struct {
-	*harness.FaultProxy
-	*harness.Process
-
-	mu sync.Mutex
-	// paths are the paths of the counted writes, and left is how many of them may still pass.
-	paths []string
-	left  int
-	made  bool
-	// killed is closed once the controller is killed.
-	killed chan struct{}
-}
-
-// startThrough replaces the shared controller with one that can be killed at a write, until the end of the test.
-func (w *world) startThrough() *killer {
-	w.Helper()
-	w.Must(gating.Stop())
-	proxy, err := cluster.StartControllerProxy(w.Context(), "killer", 1)
-	w.Must(err)
-	k := &killer{FaultProxy: proxy}
-	proxy.OnWrite(k.lets)
-	k.start(w)
-	w.Cleanup(func() {
-		w.Must(k.Process.Stop())
-		w.Must(proxy.Stop())
-		var err error
-		gating, err = cluster.StartGatingController(context.WithoutCancel(w.Context()))
-		w.Must(err)
-	})
-	return k
-}
-
-func (k *killer) start(w *world) {
-	w.Helper()
-	var err error
-	k.Process, err = cluster.StartGatingControllerThrough(w.Context(), k.FaultProxy)
-	w.Must(err)
-	gating = k.Process // so that its log is shown
-}
-
-// killAt kills the controller at the nth write of some paths: before the write, or after it and before the response.
-func (k *killer) killAt(n int, made bool, paths ...string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.left, k.made, k.paths, k.killed = n, made, paths, make(chan struct{})
-}
-
-// survives returns whether the controller was not killed. It can no longer be killed after that.
-func (k *killer) survives() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.paths = nil
-	select {
-	case <-k.killed:
-		return false
-	default:
-		return true
-	}
-}
-
-// lets counts the writes, and kills the controller at the chosen one.
-func (k *killer) lets(path string, made bool) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, counts := range k.paths {
-		if made != k.made || !strings.HasSuffix(path, counts) {
-			continue
-		}
-		if k.left--; k.left >= 0 {
-			return true
-		}
-		k.paths = nil
-		_ = k.Kill() // if that fails, the test detects it
-		close(k.killed)
-		return false
-	}
-	return true
-}
-
 // mostWrites exceeds the number of writes of a promotion.
 const mostWrites = 12
 
@@ -104,7 +22,7 @@ func TestKilledControllerPromotesOnlyApprovedRevision(t *testing.T) {
 	w := newWorld(t)
 	w.follow(v1alpha1.GatedSourceSpec{Approvals: &v1alpha1.ApprovalRule{Required: 1}})
 	w.sees("main@sha1:" + w.head)
-	k := w.startThrough()
+	k := w.StartKiller(&gating)
 	pins := w.Record(schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"})
 	for _, made := range []bool{false, true} {
 		kills := 0
@@ -123,7 +41,7 @@ func TestKilledControllerPromotesOnlyApprovedRevision(t *testing.T) {
 
 // killedAt makes a new GatedSource promote two revisions, and kills the controller at a write of each. It returns whether the controller
 // was killed.
-func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (killed bool) {
+func (w *world) killedAt(k *harness.Killer, pins *harness.History, n int, made bool) (killed bool) {
 	w.Helper()
 	name := fmt.Sprintf("apps-%d-%t", n, made)
 	w.g = &v1alpha1.GatedSource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.GatedSourceSpec{
@@ -135,16 +53,16 @@ func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (ki
 		revision := "main@sha1:" + w.head
 		w.sees(revision)
 		approved = append(approved, revision)
-		k.killAt(n, made, "/gatedsources/"+name+"/status", "/gitrepositories", "/gitrepositories/"+name+"-gated")
+		k.KillAt(n, made, "/gatedsources/"+name+"/status", "/gitrepositories", "/gitrepositories/"+name+"-gated")
 		next := w.commit(fmt.Sprintf("%s %d", name, len(approved)))
 		w.Must(w.approve(revision))
 		w.fetch("apps")
 		w.eventually("the revision is promoted, or the controller is killed", func(s v1alpha1.GatedSourceStatus) bool {
-			return !k.isAlive() || s.Pinned != nil && s.Pinned.Revision == revision && s.Latest.Revision == next
+			return !k.IsAlive() || s.Pinned != nil && s.Pinned.Revision == revision && s.Latest.Revision == next
 		})
-		if !k.survives() {
+		if !k.Survives() {
 			killed = true
-			k.start(w)
+			k.Start(w.World)
 		}
 		w.sees(next)
 		w.isPinned(revision)
@@ -153,17 +71,6 @@ func (w *world) killedAt(k *killer, pins *harness.History, n int, made bool) (ki
 	w.pinnedInOrder(pins, name+"-gated", approved)
 	w.Must(w.Client.Delete(w.Context(), w.g)) // the pinned source stays
 	return killed
-}
-
-func (k *killer) isAlive() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	select {
-	case <-k.killed:
-		return false
-	default:
-		return true
-	}
 }
 
 // promotedOnce checks that the status has each of the revisions once, and that no other revision is approved.
