@@ -43,8 +43,11 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	return stop, startGating(ctx)
 }
 
+// acrossNamespaces is the flag with which Gates hold targets in other namespaces.
+const acrossNamespaces = "--no-cross-namespace-refs=false"
+
 func startGating(ctx context.Context) (err error) {
-	gating, err = cluster.StartGatingController(ctx, "--no-cross-namespace-refs=false")
+	gating, err = cluster.StartGatingController(ctx, acrossNamespaces)
 	return err
 }
 
