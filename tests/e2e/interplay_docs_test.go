@@ -23,7 +23,7 @@ func TestInterplayTablesMatchTests(t *testing.T) {
 	slices.Sort(rows)
 	tests := slices.Sorted(maps.Keys(states))
 	tests = slices.AppendSeq(tests, maps.Keys(downCases))
-	for _, c := range []cases{gitCases, peopleCases, gateCases} {
+	for _, c := range []cases{gitCases, peopleCases, gateCases, onlyCases} {
 		tests = slices.AppendSeq(tests, maps.Keys(c))
 	}
 	slices.Sort(tests)

@@ -127,6 +127,14 @@ var states = map[string]struct {
 		reach:    func(w *fleet) { w.close("production"); w.fluxResume() },
 		is:       free, gateDeleted: free, restarted: free, recreated: held, opened: free, openedRecreated: free,
 	},
+	"opened-only": {
+		reach: func(w *fleet) { w.close("production"); w.openOnly("production") },
+		is:    free, gateDeleted: free, restarted: free, recreated: free, opened: free, openedRecreated: free,
+	},
+	"closed-only": {
+		reach: func(w *fleet) { w.closeOnly("production") },
+		is:    held, gateDeleted: free, restarted: held, recreated: held, opened: free, openedRecreated: free,
+	},
 	"taken-over": {
 		settings: []setting{respecting},
 		reach:    func(w *fleet) { w.close("production"); w.fluxResume(); w.fluxSuspend() },

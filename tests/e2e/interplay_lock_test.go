@@ -48,7 +48,7 @@ func installLock(t *testing.T) {
 func TestInterplayWithTheLock(t *testing.T) {
 	installLock(t)
 	for name, test := range map[string]func(*testing.T){
-		"git": gitCases.run, "people": peopleCases.run, "gates": gateCases.run,
+		"git": gitCases.run, "people": peopleCases.run, "gates": gateCases.run, "some targets": onlyCases.run,
 		"deleted gate": TestInterplayOfDeletedGate, "random steps": TestInterplayOfRandomSteps, "restart": TestInterplayOfRestart,
 		"no loop": noLoop, "created held": createdHeld, "prune": pruneWaits, "failed first install": failedFirstInstall,
 	} {

@@ -25,6 +25,20 @@ var downCases = map[string]struct {
 		meanwhile: func(w *fleet) { w.open("production"); w.is(held) },
 		after:     free, opened: free,
 	},
+	"down-only-closes": {
+		meanwhile: func(w *fleet) { w.closeOnly("production"); w.is(free) },
+		after:     held, opened: free,
+	},
+	"down-only-opens": {
+		before:    func(w *fleet) { w.close("production") },
+		meanwhile: func(w *fleet) { w.openOnly("production"); w.is(held) },
+		after:     free, opened: free,
+	},
+	"down-only-ends": {
+		before:    func(w *fleet) { w.close("production"); w.openOnly("production") },
+		meanwhile: func(w *fleet) { w.close("production"); w.is(free) },
+		after:     held, opened: free,
+	},
 	"down-gate-deleted": {
 		before:    func(w *fleet) { w.close("production") },
 		meanwhile: func(w *fleet) { w.deleteGate("production"); w.is(held) },

@@ -252,6 +252,9 @@ func (w *fleet) newGate(name string) {
 	if !w.names {
 		spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "app"}}
 	}
+	if w.gateSpec != nil {
+		w.gateSpec(&spec)
+	}
 	w.Gate(name, spec)
 }
 

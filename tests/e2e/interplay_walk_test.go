@@ -35,6 +35,7 @@ func (w *fleet) anything(random *rand.Rand) {
 		func() { w.open(gate) }, func() { w.open(gate) }, func() { w.open(gate) },
 		w.parentReconciles, w.parentReconciles,
 		func() { w.git(suspend) }, func() { w.gitWithMore(suspend) },
+		func() { w.openOnly(gate) }, func() { w.closeOnly(gate) },
 		func() { w.deleteGate(gate); w.newGate(gate) },
 	}
 	if w.exists {

@@ -27,6 +27,8 @@ type fleet struct {
 	commit, revision int
 	// note is an annotation of app in Git.
 	note int
+	// gateSpec changes the spec of new Gates. It may be nil.
+	gateSpec func(*v1alpha1.GateSpec)
 }
 
 // setting changes a fleet before it is created.
