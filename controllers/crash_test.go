@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,47 @@ func lockedTarget(wasOpen bool, change func(*world, *v1alpha1.Gate), held bool, 
 	}
 }
 
+// lockedOverlays has three Kustomizations and a closed Gate. A request has opened the first one. Then one request opens the second one, and
+// another closes the first one.
+func lockedOverlays(t *testing.T) *interrupted {
+	t.Helper()
+	w := locking(t)
+	first, second, third := w.NewKustomization("first", nil), w.NewKustomization("second", nil), w.NewKustomization("third", nil)
+	g := w.ClosedGate("production", all())
+	w.Reconcile(g)
+	request := func(annotation string, at time.Time, name string) {
+		w.Annotate(g, annotation, at.Format(time.RFC3339)+"/9h,only=Kustomization/"+name)
+	}
+	request(v1alpha1.OpenRequestedAtAnnotation, w.In(hours(1)), "first")
+	w.Reconcile(g)
+	expect := func(isHeld, secondHeld bool) {
+		w.Helper()
+		if a, b, c := w.Suspended(first), w.Suspended(second), w.Suspended(third); a != isHeld || b != secondHeld || !c {
+			w.Errorf("held: %t, %t, %t", a, b, c)
+		}
+	}
+	expect(false, true)
+	at := w.In(hours(2))
+	request(v1alpha1.OpenRequestedAtAnnotation, at, "second")
+	request(v1alpha1.CloseRequestedAtAnnotation, at, "first")
+	return &interrupted{world: w, gate: g, during: func() {
+		unlocked := slices.ContainsFunc(w.lock(w.Namespace).Spec.Overlays["Kustomization"], func(o lockv1alpha1.OverlayLock) bool {
+			return !o.Locked && o.Name == "second"
+		})
+		if !w.Suspended(third) || !w.Suspended(second) && !unlocked {
+			t.Error("released before it was unlocked, or without a request")
+		}
+	}, after: func() {
+		expect(true, false)
+		w.expectLock(w.Namespace, lockv1alpha1.GateLockSpec{
+			Gates: map[string]bool{key(g): true}, Targets: map[string][]string{"Kustomization/*": {key(g)}},
+			Overlays: map[string][]lockv1alpha1.OverlayLock{"Kustomization": {
+				{Gate: key(g), Locked: true, Name: "first", Requested: true}, {Gate: key(g), Name: "second", Requested: true},
+			}},
+		})
+	}}
+}
+
 // heldCertificate has a Certificate that a closed Gate holds. After the change, its renewal and conditions must be as given.
 func heldCertificate(change func(*world, *v1alpha1.Gate), renewal string, conditions []string) func(*testing.T) *interrupted {
 	return func(t *testing.T) *interrupted {
@@ -162,7 +204,8 @@ func TestCrashAfterAnyWriteIsRepaired(t *testing.T) {
 		"a certificate, strict": heldCertificate(edited(func(s *v1alpha1.GateSpec) {
 			s.Certificates = &v1alpha1.CertificatePolicy{Strict: true}
 		}), "never", isDisabled),
-		"an activation": renewedActivation,
+		"an activation":             renewedActivation,
+		"requests for some targets": lockedOverlays,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

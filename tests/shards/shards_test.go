@@ -77,6 +77,7 @@ func all(t *testing.T) {
 		"a gated source that names a gate of another shard follows it":         followsAcross,
 		"a target that names no gate is held by both shards without conflicts": namesNoGate,
 		"a gate with mode Audit counts the targets that the other shard holds": auditsBeside,
+		"a request for some targets opens only the gate of its shard":          opensForSome,
 		"many gates of one namespace close at once":                            closeAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
