@@ -65,11 +65,37 @@ func (r oneTarget) Get(context.Context, target.Key) (*target.Object, error) { re
 // Definition implements TargetReader.
 func (r oneTarget) Definition(schema.GroupKind) target.Definition { return target.Definition{} }
 
-// BenchmarkSettled measures the reconciliation of a target that needs no write.
+// BenchmarkSettled measures the reconciliation of a target that needs no write: its Gate has no overlays, or as many as it can have, all for
+// other targets. part=overlays is the search for overlays if there are none, which should be a negligible part of overlays=none.
 func BenchmarkSettled(b *testing.B) {
+	b.Run("overlays=none", func(b *testing.B) { settled(b, nil) })
+	var targets []v1alpha1.RequestTarget
+	for i := range v1alpha1.MaxRequestTargets {
+		targets = append(targets, v1alpha1.RequestTarget{Kind: "Kustomization", Name: fmt.Sprintf("other-%d", i)})
+	}
+	others := make([]v1alpha1.Overlay, v1alpha1.MaxEffectiveExceptions+v1alpha1.MaxLimitedRequests)
+	for i := range others {
+		others[i] = v1alpha1.Overlay{RequestedBy: fmt.Sprint(i), State: v1alpha1.StateOpened, Targets: v1alpha1.RequestOverlayTargets(targets)}
+	}
+	b.Run("overlays=most", func(b *testing.B) { settled(b, others) })
+	b.Run("overlays=none/part=overlays", func(b *testing.B) {
+		b.ReportAllocs()
+		gate, obj := &v1alpha1.Gate{}, inGit("apps", "app", nil)
+		for b.Loop() {
+			if (verdict.Scope{}).ForTarget(gate, &obj.Unstructured) != gate {
+				b.Fatal("the gate is copied")
+			}
+		}
+	})
+}
+
+func settled(b *testing.B, overlays []v1alpha1.Overlay) {
+	b.Helper()
+	b.ReportAllocs()
 	gate := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "production"}, Spec: v1alpha1.GateSpec{Targets: []v1alpha1.TargetReference{all()}}}
 	gate.Status.Conditions = []metav1.Condition{{Type: v1alpha1.OpenedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.DefaultReason}}
 	gate.Status.LastTransition = &v1alpha1.Transition{At: metav1.NewTime(start), State: v1alpha1.StateClosed, Reason: v1alpha1.DefaultReason}
+	gate.Status.Overlays = overlays
 	by := verdict.Governing("apps/production", gate, start)
 	obj := settledTarget("app", by)
 	c := &controllers.Gating{Client: oneGate{gate: gate}, Targets: oneTarget{obj: obj}, Locks: &controllertest.LiveLocks{}, Clock: clocktesting.NewFakePassiveClock(start), GateMetrics: &events.Metrics{}}
