@@ -11,6 +11,8 @@ import (
 
 	kustomize "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/fluxcd/gating-controller/api"
 )
 
 // change is the change of the controller Deployment by an add-on. The template of the chart applies it.
@@ -245,7 +247,7 @@ func partsOf(deployment map[string]any) (spec, pod, controller map[string]any) {
 const keep = "  annotations:\n    helm.sh/resource-policy: keep\n"
 
 // gateLocks is the name of the only CRD that Helm may delete: the controller can write all of its objects again.
-const gateLocks = "gatelocks.internal.gating.toolkit.fluxcd.io"
+const gateLocks = "gatelocks." + api.InternalGroup
 
 // writeObjects writes objects to a file. It annotates CRDs so that Helm never deletes them, except gateLocks.
 func writeObjects(path string, objects []object) error {

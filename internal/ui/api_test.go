@@ -74,24 +74,24 @@ func TestStateOfGateIsCached(t *testing.T) {
 	t.Parallel()
 	r := &fake{gates: []*v1alpha1.Gate{gateOf("web", condition(metav1.ConditionTrue, "OpenPeriod", "open"))}}
 	h := pages(t, r)
-	ask := func(etag string) *http.Response {
+	ask := func(etag string) *httptest.ResponseRecorder {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/namespaces/shop/gates/web", nil)
 		request.Header.Set("If-None-Match", etag)
 		recorder := httptest.NewRecorder()
 		h.ServeHTTP(recorder, request)
-		return recorder.Result()
+		return recorder
 	}
 	first := ask("")
-	tag := first.Header.Get("ETag")
-	if first.StatusCode != 200 || first.Header.Get("Cache-Control") != "private, max-age=5" || first.Header.Get("Vary") != "Authorization" || len(tag) < 10 {
-		t.Errorf("got %d, %v", first.StatusCode, first.Header)
+	tag := first.Header().Get("ETag")
+	if first.Code != http.StatusOK || first.Header().Get("Cache-Control") != "private, max-age=5" || first.Header().Get("Vary") != "Authorization" || len(tag) < 10 {
+		t.Errorf("got %d, %v", first.Code, first.Header())
 	}
 	r.clock.SetTime(noon.Add(time.Hour))
-	if again := ask(`"other", ` + tag); again.StatusCode != http.StatusNotModified || again.ContentLength > 0 {
-		t.Errorf("an unchanged state: %d, %d bytes", again.StatusCode, again.ContentLength)
+	if again := ask(`"other", ` + tag); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		t.Errorf("an unchanged state: %d, %s", again.Code, again.Body)
 	}
 	r.gates[0].Status.NextTransition.At = metav1.NewTime(noon.Add(2 * time.Hour))
-	if changed := ask(tag); changed.StatusCode != 200 || changed.Header.Get("ETag") == tag {
-		t.Errorf("a changed state: %d, %v", changed.StatusCode, changed.Header)
+	if changed := ask(tag); changed.Code != http.StatusOK || changed.Header().Get("ETag") == tag {
+		t.Errorf("a changed state: %d, %v", changed.Code, changed.Header())
 	}
 }
