@@ -271,8 +271,8 @@ func TestInvalidInputIsOneError(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing to build":     {nil, "expected one argument: image or release"},
-		"something unknown":    {[]string{"chart"}, "expected one argument: image or release"},
+		"nothing to build":     {nil, "expected one argument: chart, image or release"},
+		"something unknown":    {[]string{"binary"}, "expected one argument: chart, image or release"},
 		"a version with a /":   {[]string{"-root", "..", "-version", "v1/2", "image"}, `version "v1/2": must be the tag of an image`},
 		"no repository of git": {[]string{"-root", t.TempDir(), "image"}, "not a git repository"},
 		"no place to push":     {[]string{"-root", "..", "-version", "v1", "-out", t.TempDir(), "-push", "UPPER/case", "image"}, "UPPER/case"},
