@@ -108,6 +108,11 @@ func TestBrokenPromiseIsFound(t *testing.T) {
 	unstructured.RemoveNestedField(removed.Object, "status", "lastAppliedRevision")
 	approved := kustomization("2", nil)
 	approved.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Approved", "status": "True"}}}
+	named := func(version, by string) *unstructured.Unstructured {
+		obj := kustomization(version, nil)
+		obj.SetAnnotations(map[string]string{suspendedByAnnotation: by})
+		return obj
+	}
 	for name, c := range map[string]struct {
 		before, after *unstructured.Unstructured
 		byOthers      bool
@@ -121,6 +126,8 @@ func TestBrokenPromiseIsFound(t *testing.T) {
 		"the controller resumes a shared target":                {before: kustomization("1", true, controller, "flux"), after: kustomization("2", nil), want: "resumed what"},
 		"the controller holds a target of another client":       {before: kustomization("1", true, "flux"), after: kustomization("2", true, controller, "flux"), want: "held what"},
 		"the controller takes over a shared target":             {before: kustomization("1", true, controller, "flux"), after: kustomization("2", true, controller), want: "made the owners"},
+		"the controller names Gates for Flux Operator":          {before: named("1", "gate shop/a"), after: named("2", "gates shop/a, shop/b")},
+		"the controller replaces the name of a user":            {before: named("1", "jane"), after: named("2", "gate shop/a"), want: "not its own"},
 		"the controller writes a condition":                     {before: reported("1", "True", ""), after: reported("2", "True", "False")},
 		"the controller writes the first condition":             {before: kustomization("1", nil), after: approved},
 		"Flux writes its status":                                {before: reported("1", "True", ""), after: reported("2", "False", ""), byOthers: true},

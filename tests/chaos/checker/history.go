@@ -196,6 +196,9 @@ func others(obj *unstructured.Unstructured) map[string]any {
 	rest := obj.DeepCopy()
 	annotations := rest.GetAnnotations()
 	delete(annotations, heldByAnnotation)
+	if by := annotations[suspendedByAnnotation]; strings.HasPrefix(by, "gate ") || strings.HasPrefix(by, "gates ") {
+		delete(annotations, suspendedByAnnotation)
+	}
 	if len(annotations) == 0 {
 		annotations = nil
 	}

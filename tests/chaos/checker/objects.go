@@ -12,8 +12,10 @@ import (
 const (
 	controller       = "gating-controller"
 	heldByAnnotation = "gating.toolkit.fluxcd.io/heldBy"
-	gatesAnnotation  = "gating.toolkit.fluxcd.io/gates"
-	certificateKind  = "Certificate"
+	// suspendedByAnnotation names Gates while the controller holds an object, or else a user.
+	suspendedByAnnotation = "fluxcd.controlplane.io/suspendedBy"
+	gatesAnnotation       = "gating.toolkit.fluxcd.io/gates"
+	certificateKind       = "Certificate"
 )
 
 // owners returns the field managers that own a field of spec, sorted.
