@@ -48,7 +48,7 @@ func TestGatePageShowsTimelineOfTarget(t *testing.T) {
 	t.Parallel()
 	const query = "?target=Kustomization%2Fshop%2Fapps"
 	only := []string{"opened Thu 26 Nov 18:00 – 20:00, open request", ", exception hotfix", "<td>open request</td>", "Next for Kustomization shop/apps"}
-	shows(t, limited(t), "/gate/shop/web"+query, append(only, `The timeline of Kustomization shop/apps, with the requests`, `href="?">Timeline of the gate`, `href="?days=7&amp;target=Kustomization%2Fshop%2Fapps"`)...)
+	shows(t, limited(t), "/gate/shop/web"+query, append(only, `The timeline of Kustomization shop/apps, including requests`, `href="?">Timeline of the gate`, `href="?days=7&amp;target=Kustomization%2Fshop%2Fapps"`)...)
 	whole := shows(t, limited(t), "/gate/shop/web", `href="./../../gate/shop/web`+query+`">timeline`)
 	for _, text := range only {
 		if strings.Contains(whole, text) {

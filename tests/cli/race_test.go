@@ -44,7 +44,7 @@ func TestThawKeepsConcurrentCloseRequests(t *testing.T) {
 		w.expect(w.as("bob").gate("close", "staging", "--for", "3h", "--reason", "mine"), 0, "closed", "")
 	}
 	got := w.gate("thaw", "--server", w.beforePatch(closes))
-	if got.code == 0 || !strings.Contains(got.errOut, "it stays frozen, because another close request is in force, the close request of bob (mine)") {
+	if got.code == 0 || !strings.Contains(got.errOut, "it stays frozen, because the close request of bob (mine) is also in force") {
 		t.Errorf("%+v", got)
 	}
 	w.Opened("staging", "False")

@@ -46,7 +46,7 @@ func TestThawKeepsOtherCloseRequests(t *testing.T) {
 		}
 	}
 	got := w.gate("thaw")
-	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen, because another close request is in force, the close request of admin (incident 77); to withdraw all requests: kubectl gate reset staging") {
+	if got.code != exitIncomplete || !strings.Contains(got.errOut, "staging: it stays frozen, because the close request of admin (incident 77) is also in force; to withdraw all requests: kubectl gate reset staging") {
 		t.Errorf("%+v", got)
 	}
 	w.Opened("staging", "False")
@@ -157,10 +157,10 @@ func TestThawWithdrawsOnlyFreeze(t *testing.T) {
 		state         v1alpha1.State
 	}{
 		"a shorter close by another user": {
-			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen, because another close request is in force, the close request of bob (migration)", v1alpha1.StateClosed,
+			[]string{"close", "staging", "--for", "2h", "--reason", "migration"}, nil, "it stays frozen, because the close request of bob (migration) is also in force", v1alpha1.StateClosed,
 		},
 		"a reason that looks like a freeze": {
-			nil, []string{"close", "staging", "--for", "30h", "--reason", "see the wiki (freeze by admin: x)"}, "another close request is in force", v1alpha1.StateClosed,
+			nil, []string{"close", "staging", "--for", "30h", "--reason", "see the wiki (freeze by admin: x)"}, "is also in force", v1alpha1.StateClosed,
 		},
 		"a close that is planned": {[]string{"close", "staging", "--at", "in 10h", "--for", "2h"}, nil, "", v1alpha1.StateOpened},
 	} {

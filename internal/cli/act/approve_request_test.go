@@ -32,7 +32,7 @@ func TestApproveListsWaitingRequests(t *testing.T) {
 		"another one since":         {1, []v1alpha1.AcceptedRequest{bob}, requestID(&alice), "request " + requestID(&alice) + " no longer waits for approval; waiting: " + requestID(&bob) + " of bob"},
 		"none":                      {1, nil, "", "no open request waits for approval; for earlier requests: kubectl gate history production -n ops"},
 		"none that lacks any":       {1, []v1alpha1.AcceptedRequest{done}, "", "no open request waits for approval"},
-		"a gate that asks for none": {0, nil, "", "open requests of the gate take effect without approval"},
+		"a gate that requires none": {0, nil, "", "open requests of the gate take effect without approval"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := &v1alpha1.Gate{ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "ops"}, Status: v1alpha1.GateStatus{Requests: tc.requests}}

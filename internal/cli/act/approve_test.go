@@ -46,7 +46,7 @@ func TestApproveRefusesBeforeTheRequest(t *testing.T) {
 	}{
 		"another user can":               {approvedBy("carol"), "bob", 0, 0, ""},
 		"and can name the generation":    {approvedBy(), "bob", 2, 0, ""},
-		"who has read an older one":      {approvedBy(), "bob", 1, 0, "generation 1 is outdated, the current one is 2: read the exception again"},
+		"of an outdated generation":      {approvedBy(), "bob", 1, 0, "generation 1 is outdated, the current one is 2: read the exception again"},
 		"who wrote it":                   {approvedBy(), "alice", 0, 0, "you, alice, wrote it: another user must approve it"},
 		"who has done so":                {approvedBy("bob"), "bob", 0, 0, "you, bob, have approved generation 2 already"},
 		"who has approved an older one":  {func(e *v1alpha1.GateException) { approvedBy("bob")(e); e.Generation = 3 }, "bob", 0, 0, ""},

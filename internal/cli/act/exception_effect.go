@@ -23,7 +23,7 @@ func (w plannedException) warnings(now time.Time) (doubts []string, inVain strin
 	in := func(at time.Time) string { return term.FormatTime(at.In(now.Location())) }
 	for _, o := range others {
 		if !e.OnlyCloses() && !o.OnlyCloses() && !e.HasTargets() && !o.HasTargets() && !o.ExpiredBy(now) && o.Spec.ValidFrom.Before(&e.Spec.ValidUntil) && e.Spec.ValidFrom.Before(&o.Spec.ValidUntil) {
-			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: the API server refuses it with config/policies, and otherwise the newer exception wins",
+			doubts = append(doubts, fmt.Sprintf("it overlaps with %s, which is in force from %s until %s: the API server refuses it with config/policies, and otherwise the newer exception takes precedence",
 				exceptionTitle(o), in(o.Spec.ValidFrom.Time), in(o.Spec.ValidUntil.Time)))
 		}
 	}

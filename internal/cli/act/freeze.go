@@ -112,7 +112,7 @@ func thaw(g *v1alpha1.Gate, now time.Time, reason string) (*request, error) {
 	}
 	for _, a := range r.ends {
 		if !isFreeze(a) {
-			return nil, ineffectiveError(fmt.Sprintf("it stays frozen, because another close request is in force, the %s; to withdraw all requests: kubectl gate reset %s -n %s",
+			return nil, ineffectiveError(fmt.Sprintf("it stays frozen, because the %s is also in force; to withdraw all requests: kubectl gate reset %s -n %s",
 				describeWithdrawn(a), g.Name, g.Namespace))
 		}
 	}

@@ -30,15 +30,15 @@ To withdraw an open request, reset makes a close request without a duration, and
 need the permission to close or to open, and with spec.approvals.openRequests others must approve the withdrawal of a close request. If no request is in force,
 reset withdraws requests that wait for approval or are planned: open requests, or your own close requests.
 
-With --only, reset withdraws requests for some targets, for the named targets alone. The other targets of such a request keep it, and so does the
-Gate. A planned request is withdrawn if all of its targets are named.`,
+With --only, reset withdraws requests for the named targets only. Such a request stays in force for its other targets, and requests for the whole
+Gate do not change. A planned request is withdrawn only if all of its targets are named.`,
 		Example: `  # The hotfix is out
   kubectl gate reset production --reason "hotfix 1234 is out"
 
-  # One of the targets of a request is done
+  # Withdraw a request for one of its targets
   kubectl gate reset production --only kustomization/apps`,
 	}
-	cmd.Flags().StringArrayVar(&only, "only", nil, "A target as KIND/NAME, such as kustomization/apps, for which requests for some targets are withdrawn. Can be repeated, up to 16 times.")
+	cmd.Flags().StringArrayVar(&only, "only", nil, "A target as KIND/NAME, such as kustomization/apps, whose requests are withdrawn. Requests for the whole Gate do not change. Can be repeated, up to 16 times.")
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.Names = args
@@ -66,7 +66,7 @@ Gate. A planned request is withdrawn if all of its targets are named.`,
 
 // withdraw returns the request that withdraws the requests of a Gate that are in force. If none is in force, it withdraws the planned and
 // waiting requests. It returns nil if there are no requests. Requests that the controller has not handled yet also count. If there are
-// targets, it withdraws requests with targets, for these alone.
+// targets, it withdraws requests with targets, and only for these targets.
 func withdraw(g *v1alpha1.Gate, now time.Time, reason string, only ...v1alpha1.TargetReference) *request {
 	g = g.DeepCopy()
 	gate.ApplyRequests(g, ledger.Stamped, now) // without stamps, a request that needs approvals only waits

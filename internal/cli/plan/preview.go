@@ -51,7 +51,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
   # What an exception changes
   kubectl gate preview -f gates.yaml -f exceptions.yaml
 
-  # What the gates of a Kustomization of the cluster do, with the exceptions and requests for it alone
+  # What the gates of a Kustomization in the cluster do, including exceptions and requests for this target only
   kubectl gate preview --target kustomization/apps
 
   # What a gate of the cluster does in the next week, as a picture
@@ -63,7 +63,7 @@ A table has times in RFC 3339: in the zone of --timezone, or in UTC without it. 
 	cmd.Flags().StringVar(&f.from, "from", "", "The first instant of the preview, in RFC 3339 or such as \"monday 08:00\". Defaults to now.")
 	f.Span = term.NewSpan(cmd, term.DefaultDays, maxDays, "From --from on: ")
 	f.Output = term.NewFormats(cmd, "ics for calendars, svg for a picture, ")
-	cmd.Flags().StringVar(&f.target, "target", "", "Preview the Gates of this object, as KIND/NAME, with the exceptions and requests for it alone. For Gates of a cluster.")
+	cmd.Flags().StringVar(&f.target, "target", "", "Preview the Gates of an object, as KIND/NAME, including exceptions and requests for this object only. Not with -f.")
 	cmd.Flags().StringVar(&f.state, "state", "", "With -o ics: only when gates are opened, or only when they are closed. Defaults to both.")
 	return cmd
 }
