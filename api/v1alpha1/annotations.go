@@ -175,7 +175,7 @@ const (
 	// TIME,uid=UID,revision=REVISION with the uid of the GatedSource. The time must
 	// be later than that of the last request, later than the times when the Gates
 	// closed, at most one hour in the past, and at most one minute in the future.
-	// Each value counts once. What prevents a pass also prevents a rollback.
+	// Each value counts once. A rollback is refused in the same cases as a pass.
 	RollbackRequestedAtAnnotation = rollbackPrefix + "requestedAt"
 
 	// RollbackGatesAnnotation lists the Gates on which the requester may request a

@@ -173,7 +173,7 @@ type Promotion struct {
 	Reason string `json:"reason"`
 
 	// digest is the digest of the spec of the followed source, without its ref.
-	// Missing if the release of the controller did not record it.
+	// Missing if an older release of the controller wrote the entry.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 

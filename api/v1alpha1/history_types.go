@@ -23,9 +23,10 @@ type HistoryEntry struct {
 	// clock of the controller.
 	At metav1.Time `json:"at"`
 
-	// state is the state after the change: closed or opened. It is that of the
-	// Gate, or of the targets in targets. Missing if the entry is only about a
-	// request or a pass, or about the end of an exception with targets.
+	// state is the state after the change: closed or opened. It is the state of
+	// the Gate, or of the listed targets if targets is set. Missing if the entry
+	// is only about a request or a pass, or about the end of an exception with
+	// targets.
 	// +optional
 	State State `json:"state,omitempty"`
 

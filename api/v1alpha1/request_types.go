@@ -111,7 +111,7 @@ type HandledRequest struct {
 	// +optional
 	Unlimited bool `json:"unlimited,omitempty"`
 
-	// targets are the targets in that value. Missing if it has none.
+	// targets lists the targets in that value. Missing if it has none.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
