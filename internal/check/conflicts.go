@@ -15,7 +15,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/verdict"
 )
 
-// ahead is the range in which conflicts are searched for, starting now.
+// ahead is the length of the range to search for conflicts, starting now.
 const ahead = 30 * 24 * time.Hour
 
 // pair is a pair of Gates, sorted by name.

@@ -217,8 +217,8 @@ func isDenied(t *target.Object) bool {
 	return approved != nil && approved.Reason == v1alpha1.AccessDeniedReason
 }
 
-// definitionOf returns the facts about the version of cert-manager that the conditions of a
-// Certificate reveal.
+// definitionOf returns the facts about the version of cert-manager that are visible in the conditions of
+// a Certificate.
 func definitionOf(t *target.Object) target.Definition {
 	approved := verdict.ApprovedOf(t)
 	unsupported := approved != nil && approved.Reason == v1alpha1.UnsupportedVersionReason

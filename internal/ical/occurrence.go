@@ -2,7 +2,7 @@ package ical
 
 import "strings"
 
-// The budget for one text. It takes less than a second to spend.
+// The budget for one text. Using it up takes less than a second.
 const (
 	// effort bounds the number of days that are evaluated for its rules.
 	effort = 10_000_000

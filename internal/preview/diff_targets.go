@@ -24,7 +24,7 @@ func (s *Set) side(t *Timeline, r Range) side {
 	return side{t, s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped)}
 }
 
-// only returns the side with the intervals of some targets alone.
+// only returns the side with only the intervals of some targets.
 func (s side) only(targets []v1alpha1.TargetReference) side {
 	s.scoped = slices.DeleteFunc(slices.Clone(s.scoped), func(i gate.Scoped) bool { return !equality.Semantic.DeepEqual(i.Targets, targets) })
 	return s
@@ -51,7 +51,7 @@ func (s side) decides(from, until time.Time) bool {
 }
 
 // differingTargets returns the intervals in which exceptions or requests with targets decide on at least one side, and the states of these
-// targets differ. Those with other targets are ignored, even if some objects are among both.
+// targets differ. Intervals for other lists of targets are ignored, even if the lists overlap.
 func differingTargets(before, after side) (differences []Difference) {
 	var lists [][]v1alpha1.TargetReference
 	for _, i := range slices.Concat(before.scoped, after.scoped) {

@@ -201,7 +201,7 @@ func (s *Set) scoped(g *v1alpha1.Gate, r Range) (all []Interval) {
 		next := Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i.Interval), only: i.Targets}
 		switch {
 		case i.From.Equal(r.From.Add(-lookBack[1])):
-			next.From = metav1.NewTime(r.From) // its begin is unknown
+			next.From = metav1.NewTime(r.From) // its start is unknown
 		case i.From.Before(r.From):
 			next.From, next.begun = metav1.NewTime(r.From), i.From
 		}

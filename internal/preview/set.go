@@ -96,7 +96,7 @@ func FromCluster(gates []*v1alpha1.Gate, exceptions []*v1alpha1.GateException) *
 // AtMost stops the preview of a Gate after the given number of intervals, for callers that show no more.
 func (s *Set) AtMost(intervals int) { s.most = intervals }
 
-// ForTarget returns a copy of s that previews the Gates as they are for one target, with the exceptions and requests for it alone. names
+// ForTarget returns a copy of s that previews the Gates for one target, including exceptions and requests for that target only. names
 // returns whether a reference in the namespace of a Gate names the target.
 func (s *Set) ForTarget(names func(ref *v1alpha1.TargetReference, namespace string) bool) *Set {
 	one := *s

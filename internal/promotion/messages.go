@@ -46,7 +46,7 @@ const (
 	msgAlreadyPinned    = "the revision is pinned already"
 	msgOtherChart       = "the version was not promoted with the current spec of the pinned HelmChart, so it may have other content"
 	msgRollingBack      = "Rolling back to '%s'%s."
-	msgRolledBack       = "'%s' is pinned by a rollback%s. Revisions that were seen before it are not promoted. The first newer one will be."
+	msgRolledBack       = "'%s' is pinned by a rollback%s. Revisions that were seen before the rollback are not promoted."
 	msgRollbackIgnored  = " The rollback %.128q does not count: %s."
 	msgRollbackRefused  = "The rollback to '%s'%s is refused: %s."
 )

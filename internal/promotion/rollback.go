@@ -84,7 +84,7 @@ func newRollback(g *v1alpha1.GatedSource, now time.Time) (request *v1alpha1.Roll
 func isAhead(at, now time.Time) bool { return at.After(now.Add(ledger.MaxSkew)) }
 
 // rollBack grants or refuses a new request for a rollback, or writes the revision of a granted one, for which the Gates are checked
-// again. It returns false if there is neither. A granted request is in the status before its effect.
+// again. It returns false if there is neither. A granted request is stored in the status before it takes effect.
 func (d *decision) rollBack() bool {
 	s := &d.g.Status
 	request, granted := s.Rollback, isRollingBack(d.g)

@@ -7,7 +7,7 @@ import (
 )
 
 // suspendedByAnnotation has the name of the user or program that suspended a Flux object. The web UI of Flux Operator shows it. It
-// decides nothing.
+// has no effect on holds.
 const suspendedByAnnotation = "fluxcd.controlplane.io/suspendedBy"
 
 var suspendedByPath = []string{"metadata", "annotations", suspendedByAnnotation}
