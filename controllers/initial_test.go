@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/gating-controller/internal/target"
 )
 
-// fluxReports has Flux report a status of a target.
+// fluxReports writes a status of a target, as Flux does.
 func (w *world) fluxReports(obj *target.Object, status string) {
 	w.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`))
@@ -70,7 +70,7 @@ func TestFailedInitialReconciliationIsHeldAfterAnHour(t *testing.T) {
 	w.Reconcile(g)
 	w.ExpectHeld(app, g)
 	w.Must(cluster.Client.Delete(w.Context(), &app.Unstructured))
-	app = w.NewKustomization("apps", nil) // the documented hole: without the lock, a new object begins again
+	app = w.NewKustomization("apps", nil) // the documented gap: without the lock, a new object gets another hour
 	w.after(app, 0)
 	w.Reconcile(g)
 	if got := w.Suspension(app); got.Suspend != nil {

@@ -62,11 +62,11 @@ func TestRollbackDuringFreeze(t *testing.T) {
 	f.isAt("c", "Approved True UpToDate")
 }
 
-func TestRollbackNeedsWhatPassNeeds(t *testing.T) {
+func TestRollbackIsRefusedInSameCasesAsPass(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gate  v1alpha1.GateSpec
 		gates func(g *v1alpha1.Gate) []string
-		// then happens after the request.
+		// then is called after the request.
 		then    func(f *following, g *v1alpha1.Gate)
 		refusal string
 	}{
@@ -76,7 +76,7 @@ func TestRollbackNeedsWhatPassNeeds(t *testing.T) {
 		"all gates":            {gates: func(*v1alpha1.Gate) []string { return []string{"*"} }},
 		"override: Deny":       {gate: v1alpha1.GateSpec{ClosePeriods: []v1alpha1.ClosePeriod{hardFreeze(-hours(1), hours(1))}}, refusal: "permits no pass: its close period 'freeze' has override: Deny"},
 		"approvals of a gate":  {gate: v1alpha1.GateSpec{Approvals: &v1alpha1.GateApprovals{OpenRequests: &v1alpha1.ApprovalRule{Required: 1}}}, refusal: "it requires approval of open requests"},
-		"a gate closes since":  {then: func(f *following, _ *v1alpha1.Gate) { f.Reconcile(f.ClosedGate("freeze", allGatedSources)) }, refusal: "freeze' holds it as well"},
+		"another gate closes":  {then: func(f *following, _ *v1alpha1.Gate) { f.Reconcile(f.ClosedGate("freeze", allGatedSources)) }, refusal: "freeze' holds it as well"},
 		"an audit gate closes": {then: func(f *following, _ *v1alpha1.Gate) { f.Reconcile(f.auditGate("audit", allGatedSources)) }},
 		"a suspended gate":     {then: func(f *following, g *v1alpha1.Gate) { f.Edit(g, func() { g.Spec.Suspend = true }) }, refusal: "is suspended"},
 	} {

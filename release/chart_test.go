@@ -244,17 +244,17 @@ func TestChartChecksKubernetesVersionOfAddOn(t *testing.T) {
 	}
 }
 
-// A typing error in the values is an error of Helm, and not an add-on that is missing.
+// A typo in the values must be an error. Otherwise, Helm would silently omit an add-on.
 func TestChartRefusesUnknownValues(t *testing.T) {
 	_, c := charted(t)
 	for name, values := range map[string]map[string]any{
-		"an unknown value":    {"polices": map[string]any{"enabled": true}},
-		"an unknown field":    {"ui": map[string]any{"enable": true}},
-		"a value for a map":   {"policies": true},
-		"a text for a truth":  {"lock": map[string]any{"enabled": "yes"}},
-		"a tag for a digest":  {"image": map[string]any{"digest": "v1.2.3"}},
-		"one text of flags":   {"extraArgs": "--concurrent=8"},
-		"a flag without dash": {"extraArgs": []any{"concurrent=8"}},
+		"an unknown value":     {"polices": map[string]any{"enabled": true}},
+		"an unknown field":     {"ui": map[string]any{"enable": true}},
+		"a value for a map":    {"policies": true},
+		"a text for a boolean": {"lock": map[string]any{"enabled": "yes"}},
+		"a tag for a digest":   {"image": map[string]any{"digest": "v1.2.3"}},
+		"flags as one text":    {"extraArgs": "--concurrent=8"},
+		"a flag without dash":  {"extraArgs": []any{"concurrent=8"}},
 	} {
 		if _, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "gating"}, nil); err == nil || !strings.Contains(err.Error(), "values don't meet the specifications of the schema") {
 			t.Errorf("%s: %v", name, err)

@@ -192,7 +192,7 @@ func TestFeedOfCalendarFollowsItsConfigMap(t *testing.T) {
 	}{
 		"it does not exist":    {func() { r.watches.set("apps/days", 3, "") }, "ConfigMap apps/days, key no.ics: does not exist"},
 		"it is not a calendar": {func() { r.watches.set("apps/days", 4, "hello") }, "ConfigMap apps/days, key no.ics: line 1"},
-		"nobody may read it":   {func() { r.watches.failed = apierrors.NewForbidden(schema.GroupResource{}, "days", nil) }, "the controller may not read it: install config/calendars, or grant the controller a Role"},
+		"reading is forbidden": {func() { r.watches.failed = apierrors.NewForbidden(schema.GroupResource{}, "days", nil) }, "the controller may not read it: install config/calendars, or grant the controller a Role"},
 	} {
 		r.watches.failed = nil
 		tc.break_()

@@ -251,7 +251,7 @@ func TestEventHasAllCausesOfItsInterval(t *testing.T) {
 	}
 }
 
-func TestExceptionForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
+func TestExceptionForSomeTargetsHasSeparateEvents(t *testing.T) {
 	e := extending("hotfix", "web")
 	e.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
 	set := preview.FromCluster([]*v1alpha1.Gate{known("web")}, []*v1alpha1.GateException{e})
@@ -279,7 +279,7 @@ func names(name string) func(*v1alpha1.TargetReference, string) bool {
 	}
 }
 
-func TestRequestForSomeTargetsIsAnEventOfItsOwn(t *testing.T) {
+func TestRequestForSomeTargetsHasSeparateEvents(t *testing.T) {
 	web := known("web")
 	for _, r := range []struct{ action, value, now string }{
 		{"open", "2026-11-23T20:00:00Z/6h,only=Kustomization/apps", "2026-11-23T20:00:00Z"},

@@ -72,7 +72,7 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 		return step
 	case step.RollsBack:
 		if !m.promoted[m.requested] || !strings.HasSuffix(m.requested, "sha1:"+commit.(string)) { //nolint:forcetypeassert // it was just made
-			t.Fatalf("%v is rolled back to, not %s of %v", commit, m.requested, m.promoted)
+			t.Fatalf("got a rollback to %v, want %s, one of %v", commit, m.requested, m.promoted)
 		}
 		want = runtime.DeepCopyJSON(m.spec)
 	case !m.in.Gates.Open:
@@ -83,7 +83,7 @@ func (m *model) look(t *rapid.T, dies bool) promotion.Step {
 		t.Fatalf("%v is promoted, not the newest, %s", commit, m.in.Original.Revision)
 	}
 	if revision := "main@sha1:" + commit.(string); !step.RollsBack && m.required == 0 && m.skipped[revision] { //nolint:forcetypeassert // it was just made
-		t.Fatalf("%s is promoted, which was seen before a rollback", revision)
+		t.Fatalf("promoted %s, which was seen before a rollback", revision)
 	}
 	want["ref"] = map[string]any{"branch": "main", "commit": commit}
 	if !reflect.DeepEqual(step.Write, want) {

@@ -138,7 +138,7 @@ func TestRollbackIsRefused(t *testing.T) {
 			if w.bars("", false); name == "in the future" {
 				w.in.Now = w.in.Now.Add(3 * time.Minute)
 				if w.settles(); w.g.Status.Pinned.Revision != b {
-					t.Error("it counts once its time has come")
+					t.Error("a refused request takes effect later")
 				}
 			}
 			w.g.Spec.Revision, w.in.Pinned.GatedBy = "", w.g.Name

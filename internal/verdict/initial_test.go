@@ -13,7 +13,7 @@ import (
 
 func allowing(g *v1alpha1.Gate) { g.Spec.InitialReconciliation = v1alpha1.InitialAllow }
 
-// newApps has a Gate govern the Kustomization apps.
+// newApps sets up a Gate that governs the Kustomization apps.
 func newApps(g *v1alpha1.Gate) {
 	g.Spec.Targets = []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
 }

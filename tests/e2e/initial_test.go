@@ -46,7 +46,7 @@ func TestNamespaceIsRebuiltFromGitDuringFreeze(t *testing.T) {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "app"}}
 	w.Must(client.IgnoreNotFound(w.Client.Delete(w.Context(), config)))
 	w.reconcileFleet()
-	w.arrives("v2") // the documented hole: without the lock, any held object can be created again
+	w.arrives("v2") // the documented gap: without the lock, any held object can be created again
 	w.held()
 }
 

@@ -63,7 +63,7 @@ var onlyCases = cases{
 			w.model.close(w.Namespace + "/production")
 		})
 		w.is(held)
-		w.openOnly("production") // a request wins
+		w.openOnly("production") // a request takes precedence
 		w.is(free)
 		w.closeOnly("production")
 		w.step("the exception is deleted", false, func() { w.Must(w.Client.Delete(w.Context(), e)) })

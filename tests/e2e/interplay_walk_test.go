@@ -38,7 +38,7 @@ func (w *fleet) anything(random *rand.Rand) {
 		func() { w.git(suspend) }, func() { w.gitWithMore(suspend) },
 		func() { w.openOnly(gate) },
 		func() {
-			if !slices.Contains(w.closed, w.Namespace+"/"+gate) { // else it depends on the time whether a resumed app is held again
+			if !slices.Contains(w.closed, w.Namespace+"/"+gate) { // otherwise, timing determines whether a resumed app is held again
 				w.closeOnly(gate)
 			}
 		},

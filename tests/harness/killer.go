@@ -13,7 +13,7 @@ type Killer struct {
 	args       []string
 
 	mu sync.Mutex
-	// paths are the path suffixes of the counted writes, and left is how many of them may still pass.
+	// paths are the path suffixes of the counted writes, and left is the number of them that may still pass.
 	paths []string
 	left  int
 	made  bool
@@ -48,8 +48,8 @@ func (k *Killer) Start(w *World) {
 	w.Must(err)
 }
 
-// KillAt kills the controller once n writes whose paths end in one of paths have passed: before the next one, or after the API server has
-// made it and before the response.
+// KillAt kills the controller at the next write after n writes whose paths end in one of paths: before the API server receives it, or
+// after the API server has made it and before the response.
 func (k *Killer) KillAt(n int, made bool, paths ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -72,7 +72,7 @@ func (h *helmUser) args() string {
 	return h.kubectl("-n", harness.RuntimeNamespace, "get", "deployment", "gating-controller", "-o", "jsonpath={.spec.template.spec.containers[0].args}")
 }
 
-// The life of a release, with all add-ons.
+// The test installs all add-ons, and then upgrades, rolls back and uninstalls.
 func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
@@ -100,7 +100,7 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	if out, err := h.try("upgrade", "gating", h.chart, "--set", "polices.enabled=true"); err == nil || !strings.Contains(out, "additional properties 'polices' not allowed") {
 		t.Errorf("a misspelled value: %v: %s", err, out)
 	}
-	// Helm cannot roll back to a release with a definition that it has kept since: so the add-on machines stays.
+	// Helm cannot roll back to a release with a CRD that it has kept since, so the add-on machines stays enabled.
 	h.helm("upgrade", "gating", h.chart, "--set", "extraArgs={--concurrent=8}", "--set", "machines.enabled=true")
 	if got := h.args(); !strings.Contains(got, "--concurrent=8") || strings.Contains(got, "--ui-addr=") {
 		t.Errorf("after the upgrade, the flags are %s", got)
@@ -128,7 +128,7 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	h.helm("uninstall", "other")
 }
 
-// Helm takes over what kubectl has installed.
+// Helm takes over objects that kubectl has installed.
 func TestHelmTakesOwnership(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)

@@ -32,7 +32,7 @@ func (w *world) report(obj *unstructured.Unstructured, status string) {
 	w.Must(w.Client.Status().Patch(w.Context(), obj.DeepCopy(), patch, client.FieldOwner("flux")))
 }
 
-// A write after the first success is locked, so the policy and the adapters must know the same fields. The last case of each kind is the
+// A write after the first success is locked, so the policy and the adapters must read the same fields. The last case of each kind is the
 // first success.
 func TestLockAllowsInitialReconciliationOfEachKind(t *testing.T) {
 	w := newWorld(t)
@@ -123,7 +123,7 @@ func mapOf(t *testing.T, text string) map[string]any {
 	return spec
 }
 
-func TestLockHoldsNewObjectsThatItCannotJudge(t *testing.T) {
+func TestLockHoldsNewObjectsWithUnknownSuccess(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.initially("HelmRepository"))
 	obj := harness.Object("source.toolkit.fluxcd.io/v1", "HelmRepository", w.Key("app"))
@@ -171,7 +171,7 @@ func TestLockHoldsObjectsOlderThanAnHour(t *testing.T) {
 	}
 }
 
-func TestNewObjectThatIsHeldCanBeResumedOnceGateAllowsIt(t *testing.T) {
+func TestHeldNewObjectCanBeResumedOnceGateAllowsIt(t *testing.T) {
 	w := newWorld(t)
 	w.lock(w.locked())
 	app := w.inGit("app")

@@ -67,7 +67,7 @@ func labelled(obj *unstructured.Unstructured, labels ...string) *unstructured.Un
 	return obj
 }
 
-// A label or a new object must not be a way into a hotfix that a Gate permits for other objects.
+// Users must not add objects to a hotfix for other objects, by a label or by creating them.
 func TestMatchingExceptionLaterNeedsVerbOpen(t *testing.T) {
 	w := newWorld(t)
 	opener, other := w.editor("opener", "production"), w.editor("other", "staging")
@@ -80,8 +80,8 @@ func TestMatchingExceptionLaterNeedsVerbOpen(t *testing.T) {
 		before, after []string
 		refused       bool
 	}{
-		"a new object":                    {[]lockv1alpha1.OverlayLock{hotfix(production)}, nil, []string{"team=payments"}, true},
-		"a new object that does not":      {[]lockv1alpha1.OverlayLock{hotfix(production)}, nil, []string{"team=search"}, false},
+		"a new object with the label":     {[]lockv1alpha1.OverlayLock{hotfix(production)}, nil, []string{"team=payments"}, true},
+		"a new object without it":         {[]lockv1alpha1.OverlayLock{hotfix(production)}, nil, []string{"team=search"}, false},
 		"an added label":                  {[]lockv1alpha1.OverlayLock{hotfix(production)}, []string{"a=b"}, []string{"a=b", "team=payments"}, true},
 		"a changed label":                 {[]lockv1alpha1.OverlayLock{hotfix(production)}, []string{"team=search"}, []string{"team=payments"}, true},
 		"another label":                   {[]lockv1alpha1.OverlayLock{hotfix(production)}, []string{"team=search"}, []string{"team=search", "a=b"}, false},
@@ -148,7 +148,7 @@ func TestControllerNeedsNoVerbOpen(t *testing.T) {
 	w.Must(w.controller.Create(w.Context(), w.inGit("app")))
 }
 
-// Each write counts, also if it does not look like a change of labels.
+// Any form of write that adds the label needs the verb.
 func TestAttacksOnMatchingException(t *testing.T) {
 	w := newWorld(t)
 	other := w.editor("other")
@@ -188,7 +188,7 @@ func TestAttacksOnMatchingException(t *testing.T) {
 	w.remove(app)
 }
 
-// A write at which the exceptions of several Gates apply needs the verb on each, or on all Gates if there are more than the policy checks.
+// If exceptions of several Gates match, a write needs the verb on each of these Gates, or on all Gates if there are too many to check.
 func TestMatchingExceptionsOfSeveralGates(t *testing.T) {
 	w := newWorld(t)
 	two, all := w.editor("two", "one", "two"), w.editor("all", "")

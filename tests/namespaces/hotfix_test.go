@@ -21,7 +21,7 @@ import (
 const (
 	// tenants is the number of namespaces in the scenario, and ofEach the number of Kustomizations in each.
 	tenants, ofEach = 10, 20
-	// window is how long the hotfix lasts.
+	// window is the duration of the hotfix.
 	window = 25 * time.Second
 )
 
@@ -160,7 +160,8 @@ func TestHotfixForTwoOf200DuringFreeze(t *testing.T) {
 	w.expectOnly(fixed, others, versions)
 }
 
-// expectOnly checks that all versions of the other Kustomizations were held at v1, and that all are held now, those that were fixed at v2.
+// expectOnly checks that all Kustomizations are held now, the fixed ones at v2 and the others at v1. The others must have been held at v1
+// in all versions.
 func (w *world) expectOnly(fixed, others []*unstructured.Unstructured, versions *harness.History) {
 	w.Helper()
 	touched := map[client.ObjectKey]bool{}

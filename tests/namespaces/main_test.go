@@ -43,7 +43,7 @@ func setup(ctx context.Context) (stop func() error, err error) {
 	return stop, startGating(ctx)
 }
 
-// acrossNamespaces is the flag with which Gates hold targets in other namespaces.
+// acrossNamespaces is the flag that allows Gates to hold targets in other namespaces.
 const acrossNamespaces = "--no-cross-namespace-refs=false"
 
 func startGating(ctx context.Context) (err error) {

@@ -16,7 +16,7 @@ const (
 	rollbackGates = v1alpha1.RollbackGatesAnnotation
 )
 
-// frozen returns a GatedSource without approvals that was promoted to commits a and b, which the named Gates hold since.
+// frozen returns a GatedSource without approvals that was promoted to commits a and b, and that the named Gates hold now.
 func (w *world) frozen(gates ...string) *v1alpha1.GatedSource {
 	w.Helper()
 	w.gated()
@@ -127,7 +127,7 @@ func TestAttacksOnRollback(t *testing.T) {
 	w.isPinned("b")
 }
 
-// While no Gate is closed, a rollback is a choice of a revision like any other.
+// While no Gate is closed, a rollback needs the same verb as any other choice of a revision.
 func TestRollbackWithOpenGatesNeedsVerbApprove(t *testing.T) {
 	w := newWorld(t)
 	g := w.frozen()
