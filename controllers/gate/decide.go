@@ -28,7 +28,7 @@ type Decider struct {
 	// ServerTime returns the time of the API server, truncated to seconds. A Gate opens only if it is also open at that time. If
 	// ServerTime is nil, only Clock is used.
 	ServerTime func(context.Context) (time.Time, error)
-	// ServerClock measures how far Clock is behind the API server. A Gate closes by whichever clock is ahead. If ServerClock is nil,
+	// ServerClock measures how far Clock is behind the API server. A Gate closes by the clock that is ahead. If ServerClock is nil,
 	// Clock is assumed not to be behind.
 	ServerClock *ServerClock
 	// Dependencies reads the dependencies of Gates.

@@ -92,7 +92,7 @@ func TestLimitedRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// Requests win over exceptions, whether those open or close.
+// Requests take precedence over exceptions, whether the exceptions open or close.
 func TestLimitedRequestsWinOverExceptions(t *testing.T) {
 	for _, tc := range []struct {
 		rest  v1alpha1.State

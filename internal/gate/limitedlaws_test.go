@@ -44,9 +44,8 @@ func drawLimited(t *rapid.T, at time.Time, i int) limited {
 	return r
 }
 
-// requestOf returns the request that decides the state of a target by the definition: the requests with this target one after the other,
-// of which each ends the opposite ones, and the requests for the whole Gate, which end those as well. It returns nil if the target has the
-// state of the Gate.
+// requestOf returns the request that decides the state of a target by the definition. Each request with this target ends earlier requests
+// for the opposite action, and so does each request for the whole Gate. It returns nil if the target has the state of the Gate.
 func requestOf(name string, all []limited, now time.Time) (by *limited) {
 	var open *limited
 	var closes []*limited

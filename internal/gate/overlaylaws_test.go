@@ -46,7 +46,7 @@ func opensSome(all []v1alpha1.Overlay) bool {
 }
 
 // definition returns the state of a target according to the definition of scoped exceptions: the first scoped exception that closes it, then
-// the first one that opens it, then the state of the Gate. Everything that wins over exceptions decides first.
+// the first one that opens it, then the state of the Gate. All settings with precedence over exceptions decide first.
 func definition(g *v1alpha1.Gate, name string, now time.Time, scoped, unscoped []*v1alpha1.GateException) v1alpha1.State {
 	state := v1alpha1.State("")
 	for _, e := range scoped {

@@ -12,7 +12,8 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// Scoped is an interval in which an exception or a request with targets determines the state of these targets, unless another one wins.
+// Scoped is an interval in which an exception or a request with targets determines the state of these targets, unless another
+// one takes precedence.
 type Scoped struct {
 	schedule.Interval
 	Targets []v1alpha1.TargetReference
@@ -42,7 +43,8 @@ func (in *Snapshot) Scoped(now, from, until time.Time, limit int) (all []Scoped)
 	return append(all, in.scopedRequests(now, until, limit)...)
 }
 
-// scopedException returns the intervals of an exception with targets. There are none while something that wins over exceptions decides.
+// scopedException returns the intervals of an exception with targets. There are none while a setting with precedence over
+// exceptions decides.
 func (in *Snapshot) scopedException(e *v1alpha1.GateException, from, until time.Time, limit int) (all []schedule.Interval) {
 	compiled := in.compile()
 	opened, closed := ledger.Ahead(in.Gate).Periods(until)
@@ -112,8 +114,8 @@ func nextChange(at, until time.Time, changes ...time.Time) time.Time {
 	return until
 }
 
-// ForTarget returns the intervals of a Gate as they are for a target with scoped intervals. Requests win over exceptions, and then closed
-// wins.
+// ForTarget returns the intervals of a Gate as they are for a target with scoped intervals. Requests take precedence over exceptions,
+// and then closed takes precedence.
 func ForTarget(gate []schedule.Interval, scoped []Scoped) (all []schedule.Interval) {
 	var edges []time.Time
 	for _, i := range gate {
@@ -162,7 +164,7 @@ func ForTarget(gate []schedule.Interval, scoped []Scoped) (all []schedule.Interv
 	return all
 }
 
-// winsOver returns whether an interval wins over one that comes before it in the list.
+// winsOver returns whether an interval takes precedence over one that comes before it in the list.
 func (s *Scoped) winsOver(other *Scoped) bool {
 	if s.isRequested() != other.isRequested() {
 		return s.isRequested()

@@ -60,7 +60,7 @@ func TestScopedIntervalsAreMergedAndBounded(t *testing.T) {
 	}
 }
 
-// The plan for a target must have the states that the controller gives it later, if nothing else happens.
+// The plan for a target must match the states that the controller later gives the target, if nothing else happens.
 func TestTargetPlanIsDecidedLater(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGate(t)

@@ -28,12 +28,12 @@ type gateState struct {
 	At *time.Time `json:"at,omitempty"`
 	// State is opened or closed, or unknown before the first decision of the controller.
 	State string `json:"state"`
-	// Reason is that of the condition Opened at the instant. Message is that of the condition, now.
+	// Reason is the reason of the condition Opened at the instant. Message is its current message.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Mode is spec.mode, if it is not Enforce.
 	Mode v1alpha1.Mode `json:"mode,omitempty"`
-	// Until is when the state ends, as far as it is known. Next is the state after that.
+	// Until is the known end of the state. Next is the state after it.
 	Until *time.Time `json:"until,omitempty"`
 	Next  string     `json:"next,omitempty"`
 }
@@ -55,7 +55,7 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 	encoder := json.NewEncoder(&raw)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(body); err != nil {
-		panic(err) // it has only texts and times
+		panic(err) // texts and times can always be encoded
 	}
 	header.Set("Content-Type", "application/json")
 	if err == nil {
@@ -68,9 +68,9 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a deadline of the network, decides nothing
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sending)) //nolint:forbidigo // a network deadline
 	w.WriteHeader(code)
-	_, _ = w.Write(raw.Bytes()) // a client that has left gets nothing
+	_, _ = w.Write(raw.Bytes()) // the client may have disconnected
 }
 
 func (h *handler) readState(asks *request) (*gateState, error) {
@@ -125,7 +125,8 @@ func instant(value string, now time.Time) (*time.Time, error) {
 	return &at, nil
 }
 
-// stateNow returns the state according to the status of a Gate. A Gate is opened only if it certainly is.
+// stateNow returns the state according to the status of a Gate. The state is opened only if
+// it is certain.
 func stateNow(g *v1alpha1.Gate, now time.Time) *gateState {
 	s := newState(g, string(v1alpha1.StateClosed))
 	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
