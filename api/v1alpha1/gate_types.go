@@ -63,8 +63,8 @@ const (
 	// MaxInitial after its creation.
 	InitialAllow InitialReconciliation = "Allow"
 
-	// MaxInitial is how long after its creation a target is not held, if it has
-	// never been reconciled successfully.
+	// MaxInitial is the time after the creation of a target in which it is not
+	// held before its first success.
 	MaxInitial = time.Hour
 )
 

@@ -76,8 +76,8 @@ func reasonOf(o *v1alpha1.Overlay, state v1alpha1.State) string {
 	return string(schedule.CloseRequested)
 }
 
-// deciding returns the overlay that decides at an instant, nil if none does. A zero instant means the instant of the decision on the
-// Gate. Requests take precedence over exceptions, and then closed takes precedence.
+// deciding returns the overlay that determines the state at an instant, nil if there is none. At the zero instant, it uses the states in
+// the overlays. Requests take precedence over exceptions, and then closed takes precedence.
 func deciding(matching []*v1alpha1.Overlay, at time.Time) (by *v1alpha1.Overlay) {
 	for _, o := range matching {
 		state := stateAt(o, at)

@@ -45,7 +45,7 @@ func (s side) intervals() (all []Interval) {
 	return all
 }
 
-// decides returns whether an exception or a request with targets decides at some time between two instants.
+// decides returns whether an exception or a request with targets determines the state at some time between two instants.
 func (s side) decides(from, until time.Time) bool {
 	return slices.ContainsFunc(s.scoped, func(i gate.Scoped) bool { return i.From.Before(until) && from.Before(i.Until) })
 }
