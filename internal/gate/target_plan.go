@@ -23,12 +23,13 @@ type Scoped struct {
 func (s *Scoped) isRequested() bool { return requestedState(s.Reason) != "" }
 
 // Scoped returns the intervals between two instants in which the exceptions and requests with targets determine the state of these targets.
-// now determines which exceptions and requests count, and from may be earlier. Each exception has at most limit intervals, and the requests
-// are followed through at most limit changes, so the last intervals may be cut off. There are none if the spec of the Gate is invalid.
-func (in *Snapshot) Scoped(now, from, until time.Time, limit int) (all []Scoped) {
+// now determines which exceptions and requests count, and from may be earlier. Each exception, and the requests together, are followed
+// through at most limit changes. If there are more, reached is the instant from which on intervals are missing, otherwise zero. There are
+// no intervals if the spec of the Gate is invalid.
+func (in *Snapshot) Scoped(now, from, until time.Time, limit int) (all []Scoped, reached time.Time) {
 	compiled := in.compile()
 	if len(compiled.errs) > 0 {
-		return nil
+		return nil, reached
 	}
 	counts := counting(in.Gate, in.Exceptions, now)
 	excess := timetable.Excess(counts)
@@ -36,24 +37,36 @@ func (in *Snapshot) Scoped(now, from, until time.Time, limit int) (all []Scoped)
 		if !e.HasTargets() || slices.Contains(excess, e) {
 			continue
 		}
-		for _, i := range in.scopedException(e, from, until, limit) {
+		intervals, end := in.scopedException(e, from, until, limit)
+		for _, i := range intervals {
 			all = append(all, Scoped{i, e.Spec.Targets})
 		}
+		reached = schedule.Earlier(reached, end)
 	}
-	return append(all, in.scopedRequests(now, until, limit)...)
+	requested, end := in.scopedRequests(now, until, limit)
+	return append(all, requested...), schedule.Earlier(reached, end)
 }
 
-// scopedException returns the intervals of an exception with targets. There are none while a setting with precedence over
+// scopedException returns the intervals of an exception with targets, as Scoped does. There are none while something that wins over
 // exceptions decides.
-func (in *Snapshot) scopedException(e *v1alpha1.GateException, from, until time.Time, limit int) (all []schedule.Interval) {
+func (in *Snapshot) scopedException(e *v1alpha1.GateException, from, until time.Time, limit int) (all []schedule.Interval, end time.Time) {
 	compiled := in.compile()
 	opened, closed := ledger.Ahead(in.Gate).Periods(until)
 	above, alone := compiled.Above(opened, closed), compiled.Alone(e)
 	until = schedule.Earlier(until, e.Spec.ValidUntil.Time)
-	for at := schedule.Later(from, e.Spec.ValidFrom.Time); at.Before(until) && len(all) < limit; {
-		wins, own := above.Now(at), alone.Now(at)
-		next := nextChange(at, until, wins.Until, own.Until)
-		if wins.Reason == schedule.Default && own.Reason != schedule.Default {
+	for at, n := schedule.Later(from, e.Spec.ValidFrom.Time), 0; at.Before(until); n++ {
+		if n == limit {
+			return all, at
+		}
+		own := alone.Now(at)
+		if own.Reason == schedule.Default {
+			at = nextChange(at, until, own.Until)
+			continue
+		}
+		wins := above.Now(at)
+		next := nextChange(at, until, wins.Until)
+		if wins.Reason == schedule.Default {
+			next = nextChange(at, next, own.Until)
 			i := schedule.Interval{From: at, Until: next, State: own.State, Reason: own.Reason, By: e.Name, Event: own.Event}
 			if n := len(all); n > 0 && all[n-1].Until.Equal(at) && all[n-1].State == i.State && all[n-1].Event == i.Event {
 				all[n-1].Until = next
@@ -63,15 +76,18 @@ func (in *Snapshot) scopedException(e *v1alpha1.GateException, from, until time.
 		}
 		at = next
 	}
-	return all
+	return all, end
 }
 
-// scopedRequests returns the intervals of the requests with targets from now on. The first interval of a request in force begins with the
-// request. Between two changes, it uses the ledger of that time, because a planned request takes its targets out of others. Intervals of the
-// same targets and the same state are merged.
-func (in *Snapshot) scopedRequests(now, until time.Time, limit int) (all []Scoped) {
+// scopedRequests returns the intervals of the requests with targets from now on, as Scoped does. The first interval of a request in force
+// begins with the request. Between two changes, it uses the ledger of that time, because a planned request takes its targets out of others.
+// Intervals of the same targets and the same state are merged.
+func (in *Snapshot) scopedRequests(now, until time.Time, limit int) (all []Scoped, reached time.Time) {
 	compiled := in.compile()
-	for at, n := now, 0; at.Before(until) && n < limit; n++ {
+	for at, n := now, 0; at.Before(until); n++ {
+		if n == limit {
+			return all, at
+		}
 		requests := ledger.At(in.Gate, at)
 		changes, current := []time.Time{requests.NextBegin()}, []Scoped(nil)
 		for _, r := range requests.Limited(at) {
@@ -101,7 +117,7 @@ func (in *Snapshot) scopedRequests(now, until time.Time, limit int) (all []Scope
 		}
 		at = next
 	}
-	return all
+	return all, reached
 }
 
 // nextChange returns the first of the changes after an instant, at most until.

@@ -35,7 +35,11 @@ func TestTargetPlanHasDefinedStates(t *testing.T) {
 		if len(errs) > 0 {
 			return
 		}
-		plan := gate.ForTarget(slices.Collect(intervals), all.Scoped(from, from, until, 1000))
+		scopes, reached := all.Scoped(from, from, until, 1000)
+		if !reached.IsZero() {
+			t.Fatalf("it ends at %s", reached)
+		}
+		plan := gate.ForTarget(slices.Collect(intervals), scopes)
 		for at := from.Add(time.Second); at.Before(until); at = at.Add(30 * time.Minute) {
 			i := slices.IndexFunc(plan, func(i schedule.Interval) bool { return !at.Before(i.From) && at.Before(i.Until) })
 			if want := definition(g, "a", at, scoped, unscoped); i < 0 || v1alpha1.State(plan[i].State.String()) != want {
@@ -49,11 +53,13 @@ func TestScopedIntervalsAreMergedAndBounded(t *testing.T) {
 	e := exception(opensIn(weekly("a", "12:10", "12:20"), weekly("b", "12:20", "12:30"), weekly("c", "12:40", "12:50")), only("a"), valid("2026-11-23T12:00:00Z", "2026-11-23T13:00:00Z"))
 	other := exception(called("other"), byDefault(isOpened)) // without targets
 	in := gate.NewSnapshot(production(closed()), nil, e, other)
-	for limit, want := range map[int]string{1: "12:10-12:20 x ", 9: "12:10-12:30 x 12:40-12:50 x "} {
+	for limit, want := range map[int]string{2: "12:10-12:20 x until 12:20", 5: "12:10-12:30 x 12:40-12:50 x until 12:50", 6: "12:10-12:30 x 12:40-12:50 x until 00:00"} {
 		got := ""
-		for _, i := range in.Scoped(noon, noon, noon.Add(24*time.Hour), limit) {
+		all, reached := in.Scoped(noon, noon, noon.Add(24*time.Hour), limit)
+		for _, i := range all {
 			got += fmt.Sprintf("%s-%s %s ", i.From.Format("15:04"), i.Until.Format("15:04"), i.By)
 		}
+		got += "until " + reached.Format("15:04")
 		if got != want {
 			t.Errorf("limit %d: got %q, want %q", limit, got, want)
 		}
@@ -87,7 +93,8 @@ func TestTargetPlanIsDecidedLater(t *testing.T) {
 		if len(errs) > 0 {
 			return
 		}
-		whole, scoped := slices.Collect(intervals), in.Scoped(now, now, until, 1000)
+		whole := slices.Collect(intervals)
+		scoped, _ := in.Scoped(now, now, until, 1000)
 		scope := verdict.Scope{Reaches: func(string, string) bool { return true }}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			obj := kustomization(name)
@@ -104,4 +111,37 @@ func TestTargetPlanIsDecidedLater(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Close periods with override: Deny change each minute for 90 days. Only changes while the exception or the request decides are followed.
+func TestScopedIntervalsTakeBoundedWork(t *testing.T) {
+	minutes := cron("hard", "*/2 * * * *", time.Minute)
+	from, until := utc("2026-11-23T12:00:00Z"), utc("2027-02-21T12:00:00Z")
+	late := until.Add(-24 * time.Hour)
+	opens := func(p v1alpha1.Period) *v1alpha1.GateException {
+		return exception(opensIn(p), only("a"), valid("2026-11-23T12:00:00Z", "2027-02-21T12:00:00Z"), func(e *v1alpha1.GateException) { e.Spec.TimeZone = "UTC" })
+	}
+	for name, tc := range map[string]struct {
+		exceptions []*v1alpha1.GateException
+		request    string
+		reached    time.Time
+		intervals  int
+	}{
+		"at the end":          {[]*v1alpha1.GateException{opens(dated("late", stamp(late), stamp(until)))}, "", late.Add(99 * time.Minute), 49},
+		"in the same minutes": {[]*v1alpha1.GateException{opens(minutes)}, "", from.Add(100 * time.Minute), 0},
+		"a request":           {nil, "/96h,only=Kustomization/b", from.Add(100 * time.Minute), 50},
+	} {
+		g := production(closed(closePeriods(closing(minutes, "Deny"))))
+		if tc.request != "" {
+			annotate(g, v1alpha1.RequestOpen, stamp(from)+tc.request)
+			handle(g, from)
+		}
+		in := gate.NewSnapshot(g, nil, tc.exceptions...)
+		if errs := in.Errors(); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if all, reached := in.Scoped(from, from, until, 100); !reached.Equal(tc.reached) || len(all) != tc.intervals {
+			t.Errorf("%s: got %d intervals until %s, want %d until %s", name, len(all), reached, tc.intervals, tc.reached)
+		}
+	}
 }

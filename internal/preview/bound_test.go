@@ -85,3 +85,29 @@ func TestDiffReportsEarlyEnd(t *testing.T) {
 		t.Errorf("it does not say that it ends early: %v", warnings)
 	}
 }
+
+// The state of a target is unknown after the changes that are followed, and not that of the Gate.
+func TestPreviewOfTargetEndsEarlyAndReportsIt(t *testing.T) {
+	e := extending("lunches", "web")
+	e.Spec.ValidUntil, e.Spec.Targets = metav1.NewTime(day.From.AddDate(0, 0, 80)), []v1alpha1.TargetReference{{Kind: "Kustomization", Name: "apps"}}
+	every, short := "0 */2 * * *", &v1alpha1.Duration{Duration: time.Minute}
+	e.Spec.OpenPeriods = []v1alpha1.Period{{Name: "x", Schedule: &every, Duration: short, TimeZone: "UTC"}}
+	set := preview.FromCluster([]*v1alpha1.Gate{known("web")}, []*v1alpha1.GateException{e}).ForTarget(names("apps"))
+	report, warnings, err := set.Preview(quarter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := report.Gates[0].Intervals[len(report.Gates[0].Intervals)-1]
+	end := "the preview ends at " + last.Until.UTC().Format(time.RFC3339)
+	if len(warnings) != 1 || !warnings[0].Incomplete || !strings.HasPrefix(warnings[0].Cause, end) || !last.Until.Time.Before(quarter.Until) {
+		t.Errorf("%v, want %s", warnings, end)
+	}
+	if report, warnings, err := set.Preview(day); err != nil || len(warnings) > 0 || !report.Gates[0].Intervals[len(report.Gates[0].Intervals)-1].Until.Time.Equal(day.Until) {
+		t.Errorf("a day: %v, %v", warnings, err)
+	}
+	before := preview.FromCluster([]*v1alpha1.Gate{known("web")}, nil)
+	changes, warnings, err := preview.Diff(before, preview.FromCluster([]*v1alpha1.Gate{known("web")}, []*v1alpha1.GateException{e}), quarter)
+	if err != nil || len(changes.Gates) != 1 || changes.Gates[0].Differences[len(changes.Gates[0].Differences)-1].Until.After(last.Until.Time) || len(warnings) != 1 || !warnings[0].Incomplete {
+		t.Errorf("the comparison: %+v, %v, %v", changes, warnings, err)
+	}
+}

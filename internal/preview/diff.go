@@ -13,6 +13,7 @@ import (
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/format"
 	"github.com/fluxcd/gating-controller/internal/gate"
+	"github.com/fluxcd/gating-controller/internal/schedule"
 )
 
 // Changes contains the differences between two sets within a time range.
@@ -89,7 +90,11 @@ func Diff(before, after *Set, r Range) (changes *Changes, warnings []Fault, err 
 		for k := range differences {
 			differences[k].explain(&old[i], &t)
 		}
-		differences = append(differences, differingTargets(before.side(&old[i], r), after.side(&t, r))...)
+		b, a := before.side(&old[i], r), after.side(&t, r)
+		differences = append(differences, differingTargets(b, a)...)
+		if reached := schedule.Earlier(b.reached, a.reached); !reached.IsZero() {
+			warnings = append(warnings, after.end(after.gate(t.Gate), &schedule.BudgetError{Reached: reached})...)
+		}
 		if len(differences) > 0 {
 			changes.Gates = append(changes.Gates, Change{t.Gate, Changed, differences})
 		}

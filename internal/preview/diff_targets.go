@@ -16,12 +16,15 @@ import (
 type side struct {
 	*Timeline
 	scoped []gate.Scoped
+	// reached is the instant from which on scoped is incomplete, zero if it is complete.
+	reached time.Time
 }
 
 // side returns the side of a Gate with a timeline in a range.
 func (s *Set) side(t *Timeline, r Range) side {
 	g, _ := s.applyRequests(s.gate(t.Gate), r.From)
-	return side{t, s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped)}
+	scoped, reached := s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped)
+	return side{t, scoped, reached}
 }
 
 // only returns the side with only the intervals of some targets.
@@ -59,9 +62,13 @@ func differingTargets(before, after side) (differences []Difference) {
 			lists = append(lists, i.Targets)
 		}
 	}
+	reached := schedule.Earlier(before.reached, after.reached)
 	for _, targets := range lists {
 		old, next := before.only(targets), after.only(targets)
 		for _, d := range differing(old.intervals(), next.intervals()) {
+			if d.Until.Time = schedule.Earlier(d.Until.Time, reached); !d.From.Before(&d.Until) {
+				continue
+			}
 			decidesBefore, decidesAfter := old.decides(d.From.Time, d.Until.Time), next.decides(d.From.Time, d.Until.Time)
 			if !decidesBefore && !decidesAfter {
 				continue // the Gate itself differs

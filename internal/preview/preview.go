@@ -156,7 +156,11 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 		return t, append(refused, s.end(g, err)...), budget.Err()
 	}
 	if s.names != nil {
-		t = s.forTarget(t, g, r, slices.Collect(plan.Intervals(r.From, r.Until)))
+		var reached time.Time
+		t, reached = s.forTarget(t, g, r, slices.Collect(plan.Intervals(r.From, r.Until)))
+		if plan.Err() == nil && !reached.IsZero() {
+			return t, append(refused, s.end(g, &schedule.BudgetError{Reached: reached})...), budget.Err()
+		}
 		return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 	}
 	for i := range plan.Intervals(r.From, r.Until) {
@@ -177,24 +181,28 @@ func (s *Set) timeline(g *v1alpha1.Gate, r Range) (t Timeline, refused []Fault, 
 	return t, append(refused, s.end(g, plan.Err())...), budget.Err()
 }
 
-// forTarget returns the timeline of a Gate for the target of s. intervals are the intervals of the whole
+// forTarget returns the timeline of a Gate for the target of s, up to reached if it ends early. intervals are the intervals of the whole
 // Gate.
-func (s *Set) forTarget(t Timeline, g *v1alpha1.Gate, r Range, intervals []schedule.Interval) Timeline {
-	scoped := slices.DeleteFunc(s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped), func(i gate.Scoped) bool {
+func (s *Set) forTarget(t Timeline, g *v1alpha1.Gate, r Range, intervals []schedule.Interval) (_ Timeline, reached time.Time) {
+	scoped, reached := s.snapshot(g, r).Scoped(r.From, r.From, r.Until, maxScoped)
+	scoped = slices.DeleteFunc(scoped, func(i gate.Scoped) bool {
 		return !slices.ContainsFunc(i.Targets, func(ref v1alpha1.TargetReference) bool { return s.names(&ref, g.Namespace) })
 	})
 	for _, i := range gate.ForTarget(intervals, scoped) {
-		t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})
+		if i.Until = schedule.Earlier(i.Until, reached); i.From.Before(i.Until) {
+			t.Intervals = append(t.Intervals, Interval{From: metav1.NewTime(i.From), Until: metav1.NewTime(i.Until), Cause: causeOf(i)})
+		}
 	}
-	return t
+	return t, reached
 }
 
-// maxScoped bounds the intervals of one exception with targets, and the changes of requests with targets.
-const maxScoped = 100
+// maxScoped bounds the changes through which an exception with targets, and the requests with targets, are followed.
+const maxScoped = 400
 
 // scoped returns the intervals in which exceptions and requests with targets determine the state of these targets.
 func (s *Set) scoped(g *v1alpha1.Gate, r Range) (all []Interval) {
-	for _, i := range s.snapshot(g, r).Scoped(r.From, r.From.Add(-lookBack[1]), r.Until, maxScoped) {
+	scoped, _ := s.snapshot(g, r).Scoped(r.From, r.From.Add(-lookBack[1]), r.Until, maxScoped)
+	for _, i := range scoped {
 		if !i.Until.After(r.From) {
 			continue
 		}
