@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ type gateState struct {
 	// Until is the known end of the state. Next is the state after it.
 	Until *time.Time `json:"until,omitempty"`
 	Next  string     `json:"next,omitempty"`
+	// Warnings are the warnings about a planned state, such as exceptions that the viewer may not list.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // state serves the state of a Gate as JSON. The parameter at is a time from now on, at most 366 days ahead.
@@ -109,8 +112,12 @@ func (h *handler) readState(asks *request) (*gateState, error) {
 	defer rendered(0)
 	begin := h.Clock.Now()
 	defer func() { took = h.Clock.Since(begin) }()
-	t, _, err := g.timeline(asks.Context(), preview.Range{From: now, Until: now.Add(ahead)})
-	return stateAt(g.Gate, t, *at), err
+	t, warnings, err := g.timeline(asks.Context(), preview.Range{From: now, Until: now.Add(ahead)})
+	s := stateAt(g.Gate, t, *at)
+	if s.Warnings = slices.Concat(g.known.Notes, warnings); len(g.known.Notes) > 0 && s.State == string(v1alpha1.StateOpened) {
+		s.State = unknown // an exception that the viewer may not see can close the Gate
+	}
+	return s, err
 }
 
 // instant parses the parameter at. It returns nil without the parameter.

@@ -58,6 +58,16 @@ func TestStateOfGateAsJSON(t *testing.T) {
 			t.Errorf("%s: %d\n got %s\nwant %s", path, code, body, want.body)
 		}
 	}
+	r.notes = []string{"exceptions do not count here"}
+	for path, want := range map[string]string{
+		"web":                         `"state":"opened",` + day + `,"until":"2026-11-26T15:00:00Z","next":"closed"}`,
+		"web?at=2026-11-26T12:00:00Z": `"state":"unknown","reason":"OpenPeriod","until":"2026-11-26T15:00:00Z","next":"closed","warnings":["exceptions do not count here"]}`,
+		"web?at=2026-11-27T07:00:00Z": `"state":"closed","reason":"OutsideOpenPeriods","until":"2026-11-27T09:00:00Z","next":"opened","warnings":["exceptions do not count here"]}`,
+	} {
+		if _, body := get(t, r, "/api/v1/namespaces/shop/gates/"+path); !strings.HasSuffix(strings.TrimSpace(body), want) {
+			t.Errorf("%s without exceptions: got %s, want %s", path, body, want)
+		}
+	}
 	r.err = errors.New("no cluster")
 	if code, body := get(t, r, "/api/v1/namespaces/shop/gates/web"); code != http.StatusBadGateway || !strings.Contains(body, `"no cluster"`) {
 		t.Errorf("without a cluster: %d %s", code, body)
