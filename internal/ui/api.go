@@ -18,9 +18,6 @@ import (
 	"github.com/fluxcd/gating-controller/internal/preview"
 )
 
-// stateAge is how long clients may cache the state of a Gate, in seconds.
-const stateAge = "5"
-
 // gateState is the state of a Gate in JSON, for pipelines.
 type gateState struct {
 	Namespace string `json:"namespace"`
@@ -61,11 +58,11 @@ func (h *handler) state(w http.ResponseWriter, r *http.Request) {
 		panic(err) // texts and times can always be encoded
 	}
 	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "private, no-cache") // a stored response could be opened after the Gate has closed
+	header.Set("Vary", "Authorization")
 	if err == nil {
 		tag := fmt.Sprintf(`"%x"`, sha256.Sum256(raw.Bytes()))
 		header.Set("ETag", tag)
-		header.Set("Cache-Control", "private, max-age="+stateAge)
-		header.Set("Vary", "Authorization")
 		if strings.Contains(r.Header.Get("If-None-Match"), tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return

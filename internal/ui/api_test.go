@@ -93,9 +93,14 @@ func TestStateOfGateIsCached(t *testing.T) {
 	}
 	first := ask("")
 	tag := first.Header().Get("ETag")
-	if first.Code != http.StatusOK || first.Header().Get("Cache-Control") != "private, max-age=5" || first.Header().Get("Vary") != "Authorization" || len(tag) < 10 {
+	if first.Code != http.StatusOK || first.Header().Get("Cache-Control") != "private, no-cache" || first.Header().Get("Vary") != "Authorization" || len(tag) < 10 {
 		t.Errorf("got %d, %v", first.Code, first.Header())
 	}
+	r.err = errors.New("no cluster")
+	if failed := ask(tag); failed.Code != http.StatusBadGateway || failed.Header().Get("Cache-Control") != "private, no-cache" || failed.Header().Get("ETag") != "" {
+		t.Errorf("an error: %d, %v", failed.Code, failed.Header())
+	}
+	r.err = nil
 	r.clock.SetTime(noon.Add(time.Hour))
 	if again := ask(`"other", ` + tag); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 		t.Errorf("an unchanged state: %d, %s", again.Code, again.Body)
