@@ -23,8 +23,8 @@ func NewWaitCommand(k *kube.Factory) *cobra.Command {
 		Short: "Wait until Gates are open or closed",
 		Long: `Wait until all of these Gates are open at once, or all of them are closed.
 
-While an open Gate is suspended or has an invalid spec, it counts as neither open nor closed. The same is true before the first decision, and until the
-controller has decided on a changed spec. The exit code is 0, or 124 after --timeout. You need the verb get on the Gates.`,
+A Gate counts as open only if it certainly is: not while it is suspended, and not while its spec is invalid or has changed since the last decision. It counts
+as closed only if the last decision on its current spec, or a transition that is due, closes it. The command ends with 0, or with 124 after --timeout. You need the verb get on the Gates.`,
 		Example: `  # A pipeline deploys once production is open
   kubectl gate wait production --for=open --timeout=4h && ./deploy.sh
 
