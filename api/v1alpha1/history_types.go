@@ -43,8 +43,8 @@ type HistoryEntry struct {
 	Target string `json:"target,omitempty"`
 
 	// targets are the targets to which the request or the exception is limited, at
-	// most three of them, such as Kustomization/apps and 2 more. Missing for
-	// other entries.
+	// most three of them in at most 256 bytes, such as Kustomization/apps and 2
+	// more. Missing for other entries.
 	// +optional
 	Targets string `json:"targets,omitempty"`
 

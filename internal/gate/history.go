@@ -39,13 +39,13 @@ func overlayEntries(before, after *v1alpha1.Gate, at metav1.Time) (entries []v1a
 	for _, o := range started {
 		if o.Exception != "" {
 			entries = append(entries, v1alpha1.HistoryEntry{
-				At: at, State: o.State, Reason: v1alpha1.OverlayStartedReason, Exception: o.Exception, Targets: OverlayTargets(o), Until: o.Until.DeepCopy(),
+				At: at, State: o.State, Reason: v1alpha1.OverlayStartedReason, Exception: o.Exception, Targets: onlyText(references(o.Targets)), Until: o.Until.DeepCopy(),
 			})
 		}
 	}
 	for _, o := range ended {
 		if o.Exception != "" {
-			entries = append(entries, v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.OverlayEndedReason, Exception: o.Exception, Targets: OverlayTargets(o)})
+			entries = append(entries, v1alpha1.HistoryEntry{At: at, Reason: v1alpha1.OverlayEndedReason, Exception: o.Exception, Targets: onlyText(references(o.Targets))})
 		}
 	}
 	return entries
@@ -104,7 +104,7 @@ func requestEntry(g *v1alpha1.Gate, r ledger.Request, at metav1.Time) v1alpha1.H
 		e.RequestedAt = &metav1.MicroTime{Time: r.At}
 	}
 	if r.Targets != nil {
-		e.Targets = Only(references(v1alpha1.RequestOverlayTargets(r.Targets)))
+		e.Targets = onlyText(references(v1alpha1.RequestOverlayTargets(r.Targets)))
 	}
 	switch end := r.End(g.Spec.Window); {
 	case r.Err != nil:

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +45,28 @@ func TestExceptionsWithTargetsTakeHalfOfHistory(t *testing.T) {
 	}
 	if n := len(g.Status.History); n != v1alpha1.MaxHistory/2+1 || g.Status.History[n-1].State != isClosed {
 		t.Errorf("%d entries, the last one is %+v", n, g.Status.History[n-1])
+	}
+}
+
+// A selector of several thousand bytes must not displace the other entries.
+func TestLongSelectorTakesLittleOfHistory(t *testing.T) {
+	g := production(closed())
+	g.Generation = 1
+	before := exception(called("before"), byDefault(isOpened), only("a"), valid("2026-11-23T11:00:00Z", "2026-11-23T11:30:00Z"))
+	long := exception(called("long"), byDefault(isOpened), only("*"), valid("2026-11-23T12:00:00Z", "2026-11-23T13:00:00Z"))
+	labels := map[string]string{}
+	for i := range 32 {
+		labels[fmt.Sprintf("k%02d-%s/x", i, strings.Repeat("k", 59))] = strings.Repeat("v", 63)
+	}
+	long.Spec.Targets[0].MatchLabels, long.Spec.Targets[0].NamespaceSelector = labels, &v1alpha1.LabelSelector{MatchLabels: labels}
+	for _, at := range []string{"2026-11-23T11:00:00Z", "2026-11-23T11:30:00Z", "2026-11-23T12:00:00Z", "2026-11-23T13:00:00Z"} {
+		g, _ = resolved(g, utc(at), before, long)
+	}
+	got := ""
+	for _, h := range g.Status.History {
+		got += fmt.Sprintf("%s %s %d\n", h.Reason, h.Exception, len(h.Targets))
+	}
+	if want := "OverlayEnded long 256\nOverlayStarted long 256\nOverlayEnded before 15\nDefault  0\nOverlayStarted before 15\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/fluxcd/gating-controller/internal/timetable"
 )
 
-// maxOnlyBytes bounds the text about the targets of an exception in its record.
+// maxOnlyBytes bounds the text about the targets of an exception or a request in the status.
 const maxOnlyBytes = 256
+
+// onlyText formats references for the status, as Only does. Selectors can have several thousand bytes.
+func onlyText(refs []v1alpha1.TargetReference) string {
+	return format.OneLine(Only(refs), maxOnlyBytes)
+}
 
 // exceptionRecords returns the records of the Gate's exceptions for its status. Exceptions that apply come first, followed by those over
 // the limit, those that do not apply yet, and expired ones, latest first. An exception that applied several times has a record for each
@@ -34,7 +39,7 @@ func (in *Snapshot) exceptionRecords(now time.Time) []v1alpha1.ExceptionRecord {
 		}
 		r := v1alpha1.ExceptionRecord{Name: e.Name, ValidFrom: e.Spec.ValidFrom, ValidUntil: e.Spec.ValidUntil}
 		if e.HasTargets() {
-			r.Only = format.OneLine(Only(e.Spec.Targets), maxOnlyBytes)
+			r.Only = onlyText(e.Spec.Targets)
 		}
 		if r.Reason = peers.reason(e); r.Reason == v1alpha1.InForceReason && slices.Contains(timetable.Excess(peers.counts), e) {
 			r.Reason = v1alpha1.TooManyExceptionsReason
