@@ -24,6 +24,7 @@ func TestRequestsWithTargetsAreBounded(t *testing.T) {
 	w.is("requests", len(g.Status.Requests), v1alpha1.MaxLimitedRequests)
 	full := "user alice must wait or withdraw a request: gate " + w.Namespace + "/production has 12 requests with targets, which is the maximum"
 	w.refused(alice, full, request(openAt, "/1h,only=Kustomization/more"))
+	w.refused(alice, full, request(openAt, "/1h,only=Kustomization/0,only=Kustomization/more"))
 	w.refused(alice, full, request(closeAt, ",only=Kustomization/more"))
 	w.allowed(alice, request(closeAt, "/0h0m,only=Kustomization/app-0"))
 	w.decided(g, metav1.ConditionFalse)
