@@ -24,7 +24,7 @@ type gateState struct {
 	Name      string `json:"name"`
 	// At is the instant in the request, nil for now.
 	At *time.Time `json:"at,omitempty"`
-	// State is opened or closed, or unknown before the first decision of the controller.
+	// State is opened or closed, or unknown if neither is certain.
 	State string `json:"state"`
 	// Reason is the reason of the condition Opened at the instant. Message is its current message.
 	Reason  string `json:"reason,omitempty"`
@@ -129,17 +129,17 @@ func instant(value string, now time.Time) (*time.Time, error) {
 	return &at, nil
 }
 
-// stateNow returns the state according to the status of a Gate. The state is opened only if
-// it is certain.
+// stateNow returns the state according to the status of a Gate, unknown if it is not certain.
 func stateNow(g *v1alpha1.Gate, now time.Time) *gateState {
-	s := newState(g, string(v1alpha1.StateClosed))
+	s := newState(g, unknown)
 	c := meta.FindStatusCondition(g.Status.Conditions, v1alpha1.OpenedCondition)
 	switch {
 	case c == nil || g.Status.ObservedGeneration != g.Generation:
-		s.State = unknown
 		return s
 	case gate.ReportedOpen(g, now):
 		s.State = string(v1alpha1.StateOpened)
+	case !gate.IsOpen(g, now):
+		s.State = string(v1alpha1.StateClosed)
 	}
 	s.Reason, s.Message = c.Reason, c.Message
 	if next := g.Status.NextTransition; next != nil && next.At.After(now) {

@@ -40,7 +40,7 @@ func TestStateOfGateAsJSON(t *testing.T) {
 		"web":                                {200, `{"namespace":"shop","name":"web","state":"opened",` + day + `,"until":"2026-11-26T15:00:00Z","next":"closed"}`},
 		"db":                                 {200, `{"namespace":"shop","name":"db","state":"closed","reason":"CloseRequested","message":"Gate is closed"}`},
 		"late":                               {200, `{"namespace":"shop","name":"late","state":"closed",` + day + `}`},
-		"paused":                             {200, `{"namespace":"shop","name":"paused","state":"closed",` + day + `,"until":"2026-11-26T15:00:00Z","next":"closed"}`},
+		"paused":                             {200, `{"namespace":"shop","name":"paused","state":"unknown",` + day + `,"until":"2026-11-26T15:00:00Z","next":"closed"}`},
 		"edited":                             {200, `{"namespace":"shop","name":"edited","state":"unknown"}`},
 		"new":                                {200, `{"namespace":"shop","name":"new","state":"unknown"}`},
 		"watched":                            {200, `{"namespace":"shop","name":"watched","state":"opened",` + day + `,"mode":"Audit","until":"2026-11-26T15:00:00Z","next":"closed"}`},

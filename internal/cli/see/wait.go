@@ -2,10 +2,17 @@ package see
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
 	"github.com/fluxcd/gating-controller/internal/cli/describe"
@@ -48,34 +55,56 @@ as closed only if the last decision on its current spec, or a transition that is
 	return cmd
 }
 
-// waitFor waits until Gates have a state, and prints each Gate when all have it.
+// waitFor waits until Gates have a state, and prints each Gate when all have it. After the first read, it retries reads that fail because the
+// API server is unavailable.
 func waitFor(ctx context.Context, t *term.Terminal, c *kube.Cluster, names []string, state string, deadline time.Time) error {
-	for {
-		gates, err := c.Gates(ctx, kube.Scope{Names: names})
-		if err != nil {
-			return err
-		}
+	for known := false; ; {
 		now := t.Clock.Now()
-		var other *v1alpha1.Gate
-		for _, g := range gates {
-			if !hasState(g, state, now) {
-				other = g
+		gates, err := readWithin(ctx, c, names, max(time.Second, deadline.Sub(now)))
+		var other string
+		switch {
+		case err != nil && (!known || !isTransient(err) || ctx.Err() != nil):
+			return err
+		case err != nil:
+			other = err.Error()
+		default:
+			known = true
+			now = t.Clock.Now()
+			for _, g := range gates {
+				if !hasState(g, state, now) {
+					other = fmt.Sprintf("%s is not %s; for details: kubectl gate why gate/%s -n %s", kube.FullName(g), state, g.Name, g.Namespace)
+				}
 			}
 		}
 		switch {
-		case other == nil:
+		case other == "":
 			for _, g := range gates {
 				t.Line("%s: %s", kube.FullName(g), state)
 			}
 			return nil
 		case !now.Before(deadline):
-			fmt.Fprintf(t.ErrOut, "error: %s is not %s; for details: kubectl gate why gate/%s -n %s\n", kube.FullName(other), state, other.Name, other.Namespace)
+			fmt.Fprintf(t.ErrOut, "error: %s\n", other)
 			return term.ExitCode(term.ExitTimeout)
 		}
 		if err := t.Sleep(ctx, kube.WaitInterval); err != nil {
 			return err
 		}
 	}
+}
+
+// readWithin reads Gates within a timeout.
+func readWithin(ctx context.Context, c *kube.Cluster, names []string, timeout time.Duration) ([]*v1alpha1.Gate, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.Gates(ctx, kube.Scope{Names: names})
+}
+
+// isTransient returns whether a read may succeed later: the API server is overloaded, restarts, or cannot be reached.
+func isTransient(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	return errors.As(err, new(net.Error)) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF) || slices.Contains([]metav1.StatusReason{
+		metav1.StatusReasonServiceUnavailable, metav1.StatusReasonTooManyRequests, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonInternalError,
+	}, reason)
 }
 
 func hasState(g *v1alpha1.Gate, state string, now time.Time) bool {

@@ -1,12 +1,21 @@
 package see
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxcd/gating-controller/api/v1alpha1"
+	"github.com/fluxcd/gating-controller/internal/cli/kube"
 )
 
 // A suspended Gate that was open still releases its targets, so it is neither open nor closed.
@@ -42,6 +51,28 @@ func TestStateToWaitFor(t *testing.T) {
 	} {
 		if open, closed := hasState(tc.gate, "open", now), hasState(tc.gate, "closed", now); open != tc.open || closed != tc.closed {
 			t.Errorf("%s: open %t, closed %t", name, open, closed)
+		}
+	}
+}
+
+// A pipeline waits for hours, in which the API server may restart.
+func TestTransientErrorsOfWait(t *testing.T) {
+	gates := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "gates"}
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{apierrors.NewServiceUnavailable("starting"), true},
+		{apierrors.NewTooManyRequests("busy", 1), true},
+		{fmt.Errorf("no cluster: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), true},
+		{fmt.Errorf("no cluster: %w", context.DeadlineExceeded), true},
+		{fmt.Errorf("no cluster: %w", io.EOF), true},
+		{apierrors.NewForbidden(gates, "production", nil), false},
+		{kube.NotFoundError("there is no gate"), false},
+		{errors.New("you are not authenticated: log in again"), false},
+	} {
+		if got := isTransient(tc.err); got != tc.want {
+			t.Errorf("%v: %t", tc.err, got)
 		}
 	}
 }
