@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,13 +124,17 @@ func TestHotfixForTwoOf200DuringFreeze(t *testing.T) {
 	k := w.StartKiller(&gating, acrossNamespaces)
 	settled()
 	k.KillAt(0, true, "/gates/freeze/status")
-	w.plugin(w.Kubeconfig, append([]string{"open", "freeze", "-n", w.Namespace, "--for", window.String(), "--reason", "hotfix"}, only...)...)
+	var opens sync.WaitGroup
+	opens.Go(func() { // it waits for the controller, which is killed meanwhile
+		w.plugin(w.Kubeconfig, append([]string{"open", "freeze", "-n", w.Namespace, "--for", window.String(), "--reason", "hotfix"}, only...)...)
+	})
 	w.killed(k, "after the decision", "/gatelocks/all-namespaces")
+	w.killed(k, "after the write of the lock", writes...)
+	opens.Wait()
 	if w.Read(w.freeze); len(w.freeze.Status.Overlays) != 1 || w.freeze.Status.Overlays[0].State != v1alpha1.StateOpened {
 		t.Fatalf("the overlays are %+v", w.freeze.Status.Overlays)
 	}
 	until := w.freeze.Status.Overlays[0].Until.Time
-	w.killed(k, "after the write of the lock", writes...)
 	w.killed(k, "after the first release")
 	w.haveApplied("v2", fixed...)
 	for i := 0; i < len(others); i += 5 {
