@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,7 +101,7 @@ func readWithin(ctx context.Context, c *kube.Cluster, names []string, timeout ti
 // isTransient returns whether a read may succeed later: the API server is overloaded, restarts, or cannot be reached.
 func isTransient(err error) bool {
 	reason := apierrors.ReasonForError(err)
-	return errors.As(err, new(net.Error)) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, io.EOF) || slices.Contains([]metav1.StatusReason{
+	return errors.As(err, new(net.Error)) || errors.Is(err, io.EOF) || slices.Contains([]metav1.StatusReason{
 		metav1.StatusReasonServiceUnavailable, metav1.StatusReasonTooManyRequests, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonInternalError,
 	}, reason)
 }
